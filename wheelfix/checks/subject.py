@@ -1,0 +1,53 @@
+"""What a check may look at: one wheel, the machines that its tags promise, and what the loader does there."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from wheelfix.loader.binding import bind
+from wheelfix.model.policy import PlatformPolicy, Policy
+from wheelfix.model.resolution import Binding, Load, World
+from wheelfix.model.wheel import Member, WheelFacts
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One machine and what its loader does with the wheel: the oldest glibc that the tags promise, or musl.
+
+    ``platform`` is the strictest policy of that C library among the tags; not slotted, for the cache.
+    """
+
+    platform: PlatformPolicy
+    world: World
+    loads: tuple[Load, ...]  # one for each root of the wheel
+
+    @cached_property
+    def bindings(self) -> tuple[Binding, ...]:
+        """Every binding of every root; computed when a check first asks."""
+        return tuple(b for load in self.loads for b in bind(self.world, load))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Everything that the checks judge by. Checks read it and yield findings; they change nothing."""
+
+    wheel: WheelFacts
+    platforms: tuple[PlatformPolicy, ...]  # every tag judged, in the order of the file name
+    scenes: tuple[Scene, ...]
+    policy: Policy
+    given: tuple[WheelFacts, ...] = ()  # --with wheels
+    given_distributions: frozenset[str] = frozenset()  # normalised names of --with and --env
+    exclude: tuple[str, ...] = ()
+    baseline: Literal["tag", "host"] = "tag"
+    today: datetime.date = field(default_factory=datetime.date.today)
+    system_library: Callable[[str], str | None] = lambda name: None  # SONAME -> distribution's package
+    cxx_runtime_symbols: Mapping[str, frozenset[str]] = field(default_factory=dict)  # library -> names
+
+    @cached_property
+    def member_at(self) -> Mapping[str, Member]:
+        """The ELF members by their installed path."""
+        return {m.path: m for m in self.wheel.elves}
