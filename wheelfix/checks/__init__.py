@@ -1,0 +1,33 @@
+"""Every rule, and the checks that judge by them: one subject a file, each rule beside its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from wheelfix.checks import (
+    archive,
+    contract,
+    cxx,
+    elf,
+    hardening,
+    loader,
+    musl,
+    platform,
+    python,
+    symbols,
+)
+from wheelfix.checks.rule import Rule
+from wheelfix.checks.subject import Subject
+from wheelfix.model.finding import Finding
+
+#: The modules that judge, in the order in which their findings are told.
+MODULES = (archive, elf, platform, python, musl, loader, symbols, cxx, contract, hardening)
+
+RULES: Mapping[str, Rule] = MappingProxyType({r.id: r for module in MODULES for r in module.RULES})
+
+
+def run(subject: Subject) -> Iterator[Finding]:
+    """All findings of all checks, before policies and command-line options change severities."""
+    for module in MODULES:
+        yield from module.check(subject)

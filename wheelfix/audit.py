@@ -1,0 +1,239 @@
+"""The one pipeline: a wheel, the policies and the options in; facts, world and findings out."""
+
+from __future__ import annotations
+
+import datetime
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from wheelfix import checks
+from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
+from wheelfix.checks.subject import Scene, Subject
+from wheelfix.checks.waivers import apply_policy
+from wheelfix.elf.read import read as read_elf
+from wheelfix.loader.closure import load, roots
+from wheelfix.model.finding import Finding, Report, WheelReport
+from wheelfix.model.policy import PlatformPolicy, Policy
+from wheelfix.model.wheel import WheelFacts
+from wheelfix.policy import platform as platforms
+from wheelfix.policy.baseline import cxx_runtime_symbols
+from wheelfix.policy.load import load_policies
+from wheelfix.policy.system import system_library
+from wheelfix.world import Surroundings, build_world, distribution_of, wheel_nodes
+
+_SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asks for; see ``wheelfix verify --help`` for the meaning of each."""
+
+    policies: tuple[str, ...] = ()
+    with_: tuple[Path, ...] = ()
+    env: Path | None = None
+    baseline: Literal["tag", "host"] = "tag"
+    ld_library_path: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    plat: str | None = None
+    jobs: int = 1
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    today: datetime.date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is the same for every wheel of a run: the policy in force and the world around the wheel."""
+
+    options: Options
+    policy: Policy | None  # None: manylinux or musllinux, by the tag
+    given: tuple[WheelFacts, ...] = ()
+    environment: Surroundings | None = None
+
+
+def prepare(options: Options) -> Setting:
+    """Read the policies and the given wheels, once for a run.
+
+    Raises ``PolicyErrors`` for a policy that does not validate, ``Unreadable`` for a given wheel that
+    is none, ``OSError`` for one that is not there.
+    """
+    policy = load_policies(options.policies, known_rules=checks.RULES) if options.policies else None
+    given = tuple(_read(path, frozenset(), options.jobs) for path in _wheels_of(options.with_))
+    environment = None
+    if options.env is not None:
+        from wheelfix.host.environment import read_environment
+
+        environment = Surroundings(*read_environment(options.env))
+    return Setting(options, policy, given, environment)
+
+
+def subject_of(path: Path, setting: Setting) -> Subject:
+    """Everything that is known of one wheel. Raises ``Unreadable`` where it cannot be read as a wheel."""
+    strings = frozenset(r.string for r in setting.policy.registrations) if setting.policy else frozenset()
+    return subject_from(_read(path, strings, setting.options.jobs), setting)
+
+
+def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
+    """The subject that the checks judge, from the facts of a wheel: of one that exists or of a planned one."""
+    options = setting.options
+    judged = _platforms(wheel, setting)
+    policy = setting.policy
+    if policy is None:
+        policy = load_policies(_policies_by_tag(judged), known_rules=checks.RULES)
+    elsewhere = setting.environment.distributions if setting.environment else frozenset()
+    return Subject(
+        wheel=wheel,
+        platforms=judged,
+        scenes=tuple(_scene(wheel, p, policy, setting) for p in _strictest(judged)),
+        policy=policy,
+        given=setting.given,
+        given_distributions=elsewhere.union(distribution_of(w) for w in setting.given),
+        exclude=options.exclude,
+        baseline=options.baseline,
+        today=options.today or datetime.date.today(),
+        system_library=system_library,
+        cxx_runtime_symbols=cxx_runtime_symbols(judged[0].arch) if judged else {},
+    )
+
+
+def findings_of(subject: Subject, options: Options) -> tuple[Finding, ...]:
+    """All findings, after policies, --select and --ignore; errors first, then by rule and member."""
+    unique: dict[tuple[str | None, ...], Finding] = {}
+    for finding in apply_policy(tuple(checks.run(subject)), subject.policy, subject.today):
+        key = (finding.rule, finding.member, finding.library, finding.symbol, finding.message)
+        unique.setdefault(key, finding)
+    chosen = (f for f in unique.values() if _chosen(f.rule, options))
+    return tuple(
+        sorted(chosen, key=lambda f: (_SEVERITY_ORDER[f.severity], f.rule, f.member or "", f.library or ""))
+    )
+
+
+def report_on(subject: Subject, path: Path, options: Options) -> WheelReport:
+    """The verdict on a subject."""
+    findings = findings_of(subject, options)
+    wheel = subject.wheel
+    return WheelReport(
+        path=str(path),
+        name=wheel.name,
+        version=wheel.version,
+        tags=wheel.tags,
+        policies=subject.policy.names,
+        verdict="fail" if any(f.severity == "error" for f in findings) else "pass",
+        findings=findings,
+    )
+
+
+def audit_wheel(path: Path, setting: Setting) -> WheelReport:
+    """Read one wheel and judge it; one that cannot be read as a wheel gets the verdict "unreadable"."""
+    try:
+        return report_on(subject_of(path, setting), path, setting.options)
+    except Unreadable as reason:
+        return unreadable(path, str(reason))
+
+
+def unreadable(path: Path, reason: str) -> WheelReport:
+    """The report on an input that is no wheel at all."""
+    finding = Finding(
+        rule="unreadable",
+        severity="error",
+        message=f"{path.name} cannot be read as a wheel: {reason}",
+        remedy="Build or download the file again; `unzip -t` tells whether it is a whole ZIP archive.",
+    )
+    return WheelReport(str(path), None, None, (), (), "unreadable", (finding,))
+
+
+def audit_wheels(paths: Sequence[Path], setting: Setting) -> Report:
+    """Judge several wheels, each in a process of its own with ``jobs`` at a time; the order is kept.
+
+    LIEF never releases the GIL, so threads would gain nothing.
+    """
+    jobs = min(setting.options.jobs, len(paths))
+    if jobs <= 1:
+        return Report(tuple(audit_wheel(p, setting) for p in paths))
+    import multiprocessing
+
+    single = replace(setting, options=replace(setting.options, jobs=1))
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        return Report(tuple(pool.imap(partial(audit_wheel, setting=single), paths, chunksize=1)))
+
+
+def _read(path: Path, strings: frozenset[str], jobs: int) -> WheelFacts:
+    return read_wheel(path, inspect=partial(_inspect, strings=strings), jobs=jobs)
+
+
+def _inspect(name: str, data: bytes, strings: frozenset[str]) -> Inspected:
+    seen = read_elf(data, name=name, strings=strings)
+    return Inspected(seen.content, seen.facts, seen.faults)
+
+
+def _wheels_of(paths: Iterable[Path]) -> Iterable[Path]:
+    """The wheels that ``--with`` names: files, or every wheel of a folder."""
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(path.glob("*.whl"))
+        else:
+            yield path
+
+
+def _platforms(wheel: WheelFacts, setting: Setting) -> tuple[PlatformPolicy, ...]:
+    """The platforms that the wheel is judged against: --plat, else the policy's floor, else the file name's.
+
+    A wheel for any platform that holds ELF objects is judged as a plain linux wheel of their architecture.
+    """
+    if setting.options.plat is not None:
+        named: list[str] = [setting.options.plat]
+    elif setting.policy is not None and setting.policy.tag is not None:
+        floor = setting.policy.tag
+        named = [f"{floor}_{a}" for a in dict.fromkeys(_arch(p) for p in wheel.platforms) if a]
+    else:
+        named = list(wheel.platforms)
+    found = [p for p in map(platforms.for_platform, named) if p is not None]
+    if not found:
+        archs = dict.fromkeys(m.elf.arch for m in wheel.elves if m.elf is not None)
+        found = [p for p in (platforms.for_platform(f"linux_{a}") for a in archs if a) if p is not None]
+    return tuple({p.tag: p for p in found}.values())
+
+
+def _arch(platform: str) -> str | None:
+    policy = platforms.for_platform(platform)
+    return policy.arch if policy else None
+
+
+def _strictest(judged: Iterable[PlatformPolicy]) -> tuple[PlatformPolicy, ...]:
+    """For each C library and architecture the oldest machine: what loads there loads on the newer ones."""
+    oldest: dict[tuple[str, str], PlatformPolicy] = {}
+    for policy in judged:
+        key = (policy.libc, policy.arch)
+        if key not in oldest or policy.libc_version < oldest[key].libc_version:
+            oldest[key] = policy
+    return tuple(oldest.values())
+
+
+def _policies_by_tag(judged: Iterable[PlatformPolicy]) -> tuple[str, ...]:
+    libcs = {p.libc for p in judged} or {"glibc"}
+    return tuple(n for n, libc in (("manylinux", "glibc"), ("musllinux", "musl")) if libc in libcs)
+
+
+def _scene(wheel: WheelFacts, platform: PlatformPolicy, policy: Policy, setting: Setting) -> Scene:
+    world = build_world(
+        wheel,
+        platform,
+        given=setting.given,
+        environment=setting.environment,
+        providers=policy.providers,
+        exclude=setting.options.exclude,
+        library_path=setting.options.ld_library_path,
+        baseline=setting.options.baseline,
+    )
+    own = [n for n in wheel_nodes(wheel, "wheel") if n.elf is not None and n.elf.machine == world.machine]
+    return Scene(platform, world, tuple(load(world, root) for root in roots(world, own)))
+
+
+def _chosen(rule: str, options: Options) -> bool:
+    if any(fnmatch.fnmatchcase(rule, g) for g in options.ignore):
+        return False
+    return not options.select or any(fnmatch.fnmatchcase(rule, g) for g in options.select)

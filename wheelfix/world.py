@@ -1,0 +1,246 @@
+"""From wheels, a policy and options to the world that the loader sees.
+
+With ``baseline`` "tag" the machine is the oldest that the platform policy promises: its libraries come
+from ``policies/baseline``, the interpreter gives the C API of the tag's Python, and this machine plays
+no part. With "host" it is this machine.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+from collections import ChainMap
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from wheelfix.model.elf import ElfFacts
+from wheelfix.model.policy import PlatformPolicy, Provider
+from wheelfix.model.resolution import PREFIX, SCRIPTS, SITE, Node, World
+from wheelfix.model.wheel import WheelFacts
+from wheelfix.policy.baseline import host_libraries
+from wheelfix.policy.drivers import is_driver_library, is_libpython
+from wheelfix.policy.python_api import interpreter_node
+from wheelfix.policy.system import system_library
+
+Baseline = Literal["tag", "host"]
+
+# e_machine, class, byte order of each architecture that a platform tag names.
+_MACHINE = {
+    "x86_64": (62, 64, False),
+    "i686": (3, 32, False),
+    "aarch64": (183, 64, False),
+    "armv7l": (40, 32, False),
+    "ppc64le": (21, 64, False),
+    "ppc64": (21, 64, True),
+    "s390x": (22, 64, True),
+    "riscv64": (243, 64, False),
+    "loongarch64": (258, 64, False),
+}
+_SCHEME_ROOTS = {"scripts": SCRIPTS, "data": PREFIX, "headers": f"{PREFIX}/include/site/python3"}
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """An installed site-packages (``--env``): lazy views of its files, and the distributions in it."""
+
+    files: Mapping[str, Node]
+    folders: Container[str]
+    distributions: frozenset[str]
+
+
+def location_of(path: str) -> str:
+    """Where a member lies in the virtual file system, from its installed path (``scripts:tool``)."""
+    scheme, colon, rest = path.partition(":")
+    if colon and scheme in _SCHEME_ROOTS:
+        return f"{_SCHEME_ROOTS[scheme]}/{rest}"
+    return f"{SITE}/{path}"
+
+
+def distribution_of(wheel: WheelFacts) -> str:
+    """The normalised name of the distribution (PEP 503), from METADATA or else the file name."""
+    return canonicalize_name(wheel.name or wheel.filename.split("-")[0])
+
+
+def wheel_nodes(wheel: WheelFacts, owner: Literal["wheel", "given"]) -> Iterator[Node]:
+    """The members of a wheel as files of the virtual file system; folders are not among them."""
+    distribution = distribution_of(wheel)
+    for member in wheel.members:
+        if member.content != "directory":
+            location = location_of(member.path)
+            yield Node(member.path, location, member.elf, owner, distribution, location)
+
+
+def build_world(
+    wheel: WheelFacts,
+    platform: PlatformPolicy,
+    *,
+    given: Sequence[WheelFacts] = (),
+    environment: Surroundings | None = None,
+    providers: Sequence[Provider] = (),
+    exclude: Sequence[str] = (),
+    library_path: Sequence[str] = (),
+    baseline: Baseline = "tag",
+) -> World:
+    """The world in which ``wheel`` is loaded on the machine that ``platform`` promises (or on this one).
+
+    Where two wheels install the same file, the judged one's counts. ``library_path`` holds folders of the
+    virtual site-packages (relative) or of this machine (absolute).
+    """
+    files: dict[str, Node] = {}
+    for other in given:
+        files.update((n.location, n) for n in wheel_nodes(other, "given"))
+    files.update((n.location, n) for n in wheel_nodes(wheel, "wheel"))
+    known = {distribution_of(wheel)}.union(distribution_of(w) for w in given)
+    seen: Mapping[str, Node] = files
+    folders: Container[str] = _folders(files)
+    if environment is not None:
+        known |= environment.distributions
+        seen = ChainMap(files, environment.files)  # type: ignore[arg-type]  # never written to
+        folders = _Either(folders, environment.folders)
+    machine, bits, big_endian = _MACHINE.get(platform.arch, _MACHINE["x86_64"])
+    world = World(
+        files=seen,
+        folders=folders,
+        libc=platform.libc,
+        libc_version=platform.libc_version,
+        machine=machine,
+        bits=bits,
+        big_endian=big_endian,
+        library_path=tuple(
+            p if p.startswith("/") else posixpath.normpath(f"{SITE}/{p}") for p in library_path
+        ),
+        platform_token=platform.arch,
+        lib_token="lib64" if bits == 64 and platform.libc == "glibc" else "lib",
+    )
+    if baseline == "host":
+        from wheelfix.host.world import on_this_machine
+
+        world = on_this_machine(world)
+    else:
+        host = host_libraries(platform)
+        world = replace(world, host=host, interpreter=_interpreter(wheel, platform, host))
+    return replace(
+        world, externals=_externals(wheel, files.values(), world, known, platform, providers, exclude)
+    )
+
+
+def _interpreter(wheel: WheelFacts, platform: PlatformPolicy, host: Mapping[str, Node]) -> tuple[Node, ...]:
+    """The global scope before any root: the C API of the tag's Python, and the C library that every process has."""
+    python, abi = (wheel.tags[0].split("-") + ["", ""])[:2] if wheel.tags else ("", "")
+    libc = next(
+        (host[n] for n in ("libc.so.6", "libc.so", f"libc.musl-{platform.arch}.so.1") if n in host), None
+    )
+    return (interpreter_node(python, abi), *([libc] if libc else []))
+
+
+def _folders(files: Iterable[str]) -> frozenset[str]:
+    """Every folder that an installation of these files makes, and those of the environment itself."""
+    found = {"/", PREFIX, SITE, SCRIPTS}
+    for location in [*files, f"{SITE}/x"]:
+        folder = posixpath.dirname(location)
+        while folder not in found:
+            found.add(folder)
+            folder = posixpath.dirname(folder)
+    return frozenset(found)
+
+
+class _Either:
+    """A container that holds what either of two (perhaps lazy) ones holds."""
+
+    def __init__(self, first: Container[str], second: Container[str]) -> None:
+        self._both = (first, second)
+
+    def __contains__(self, item: object) -> bool:
+        return any(item in c for c in self._both)
+
+
+def _externals(
+    wheel: WheelFacts,
+    nodes: Iterable[Node],
+    world: World,
+    known: Iterable[str],
+    platform: PlatformPolicy,
+    providers: Sequence[Provider],
+    exclude: Sequence[str],
+) -> Mapping[str, Node]:
+    """Libraries that only somebody who was not given can supply, by the name in DT_NEEDED.
+
+    The order is that of judgement: what was excluded, a GPU driver's library and libpython never come
+    with a wheel; then a provider rule; a system library by name is nobody else's; then a requester whose
+    path leads into another distribution's folder, or a distribution of Requires-Dist that was not given.
+    """
+    known = frozenset(known)
+    wants: dict[str, list[Node]] = {}
+    for node in nodes:
+        if node.elf is not None:
+            for name in (*node.elf.needed, *node.elf.filters, *node.elf.auxiliaries):
+                wants.setdefault(name, []).append(node)
+    absent = absent_requirements(wheel, known)
+    found: dict[str, Node] = {}
+    for name, requesters in wants.items():
+        if "/" in name:
+            continue
+        holder: str | None = None
+        provider = provider_of(name, providers)
+        if (
+            any(fnmatch.fnmatchcase(name, g) for g in exclude)
+            or is_driver_library(name)
+            or is_libpython(name)
+        ):
+            pass
+        elif provider is not None:
+            if canonicalize_name(provider.distribution) in known:
+                continue
+            holder = canonicalize_name(provider.distribution)
+        elif name in platform.libraries or system_library(name) is not None:
+            continue
+        elif not absent and not any(_leads_elsewhere(n, world) for n in requesters):
+            continue
+        elif len(absent) == 1:
+            holder = absent[0]
+        facts = ElfFacts(
+            machine=world.machine,
+            bits=world.bits,
+            big_endian=world.big_endian,
+            soname=name,
+            complete=False,
+        )
+        found[name] = Node(name, f"/external/{name}", facts, "external", holder, f"/external/{name}")
+    return found
+
+
+def provider_of(library: str, providers: Sequence[Provider]) -> Provider | None:
+    """The last provider rule that names the library: later policies override earlier ones."""
+    return next((p for p in reversed(providers) if fnmatch.fnmatchcase(library, p.library)), None)
+
+
+def absent_requirements(wheel: WheelFacts, known: Iterable[str]) -> tuple[str, ...]:
+    """Distributions of Requires-Dist that were not given, without those that only an extra asks for."""
+    names = []
+    for text in wheel.requires_dist:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if "extra" not in str(requirement.marker or ""):
+            names.append(canonicalize_name(requirement.name))
+    return tuple(n for n in dict.fromkeys(names) if n not in frozenset(known))
+
+
+def _leads_elsewhere(node: Node, world: World) -> bool:
+    """A path of the object leads to a folder inside site-packages that nothing given has."""
+    if node.elf is None:
+        return False
+    origin = posixpath.dirname(node.location)
+    for entry in (node.elf.runpath or node.elf.rpath or "").split(":"):
+        for token in ("$ORIGIN", "${ORIGIN}"):
+            if entry == token or entry.startswith(token + "/"):
+                folder = posixpath.normpath(origin + entry[len(token) :])
+                top = folder[len(SITE) + 1 :].split("/")[0]
+                if folder.startswith(SITE + "/") and f"{SITE}/{top}" not in world.folders:
+                    return True
+    return False
