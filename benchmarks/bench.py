@@ -1,0 +1,201 @@
+"""Wall time, CPU time and peak memory of wheelfix against auditwheel and against the floor, in one run.
+
+    python benchmarks/bench.py [--wheels DIR] [--only GLOB ...] [--runs N] [--repair] [--folder] [--out DIR]
+
+The tools take turns, so that a slow minute of the machine hits all of them; each figure is the median of
+the runs. Ratios are what counts: absolute times mean little on another machine. The floor is what no tool
+can avoid: every member inflated, its CRC and its SHA-256 computed, in two processes with the fastest
+library at hand. Writes ``bench.json`` and ``bench.svg`` (ratio per wheel) to ``--out``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DEFAULT_WHEELS = Path(os.environ.get("WHEELFIX_TEST_CACHE", "~/.cache/wheelfix-tests/wheels")).expanduser()
+NAMED = (
+    "ninja-*",
+    "psycopg2_binary-*",
+    "scikit_learn-*",
+    "scipy-*",
+    "rasterio-*",
+    "pyarrow-*",
+    "opencv_python_headless-*",
+    "pyside6_essentials-*",
+    "triton-*",
+    "torch-2*",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one command took: seconds of wall clock and CPU (its children included), peak memory in MB."""
+
+    wall: float
+    cpu: float
+    peak: float
+    status: int
+
+
+def cost_of(command: Sequence[str], env: dict[str, str] | None = None) -> Cost:
+    """Run one command to its end and tell what it cost; its output is thrown away."""
+    start = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+    _, status, usage = os.wait4(child.pid, 0)
+    wall = time.perf_counter() - start
+    return Cost(
+        wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)
+    )
+
+
+def median(costs: Sequence[Cost]) -> Cost:
+    """The run with the median wall time."""
+    return sorted(costs, key=lambda c: c.wall)[len(costs) // 2]
+
+
+def in_turn(
+    commands: dict[str, Sequence[str]], runs: int, env: dict[str, str] | None = None
+) -> dict[str, Cost]:
+    """Each command ``runs`` times, taking turns, after one unmeasured round that warms the page cache."""
+    rounds: dict[str, list[Cost]] = {name: [] for name in commands}
+    for turn in range(runs + 1):
+        for name, command in commands.items():
+            cost = cost_of(command, env)
+            if turn:
+                rounds[name].append(cost)
+    return {name: median(costs) for name, costs in rounds.items()}
+
+
+def tool(name: str) -> str:
+    """A console script of the environment that runs this benchmark."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise SystemExit(f"{name} is not installed beside {sys.executable}")
+    return found
+
+
+def verify_costs(wheel: Path, runs: int) -> dict[str, Cost]:
+    return in_turn(
+        {
+            "auditwheel": [tool("auditwheel"), "show", str(wheel)],
+            "wheelfix": [tool("wheelfix"), "verify", "--fail-on", "never", str(wheel)],
+            "floor": [sys.executable, str(HERE / "floor.py"), str(wheel)],
+        },
+        runs,
+    )
+
+
+def repair_costs(wheel: Path, runs: int) -> dict[str, Cost]:
+    """Repair of the wheel under a plain linux tag: nothing is grafted, the tag alone changes."""
+    with tempfile.TemporaryDirectory(prefix="bench.") as folder:
+        plain = Path(folder, f"{'-'.join(wheel.name.split('-')[:-1])}-linux_x86_64.whl")
+        plain.symlink_to(wheel)
+        excludes = [
+            word for glob in ("lib*cu*.so*", "libnv*.so*", "libnccl*") for word in ("--exclude", glob)
+        ]
+        return in_turn(
+            {
+                name: [tool(name), "repair", "-w", str(Path(folder, name)), *excludes, str(plain)]
+                for name in ("auditwheel", "wheelfix")
+            },
+            runs,
+        )
+
+
+def folder_costs(wheels: Sequence[Path], runs: int) -> dict[str, Cost]:
+    """Twenty wheels at once, with one and with two jobs."""
+    names = [str(w) for w in wheels]
+    return in_turn(
+        {f"-j {n}": [tool("wheelfix"), "verify", "--fail-on", "never", "-j", str(n), *names] for n in (1, 2)},
+        runs,
+    )
+
+
+def table(rows: Sequence[tuple[str, dict[str, Cost]]]) -> str:
+    lines = [
+        f"{'wheel':<28}{'auditwheel':>11}{'wheelfix':>10}{'floor':>8}{'ratio':>8}{'x floor':>9}{'MB':>7}"
+    ]
+    for name, costs in rows:
+        theirs, ours = costs["auditwheel"], costs["wheelfix"]
+        floor = costs.get("floor")
+        lines.append(
+            f"{name[:27]:<28}{theirs.wall:>10.2f}s{ours.wall:>9.2f}s"
+            + (f"{floor.wall:>7.2f}s" if floor else f"{'':>8}")
+            + f"{theirs.wall / ours.wall:>8.1f}"
+            + (f"{ours.wall / floor.wall:>9.2f}" if floor else f"{'':>9}")
+            + f"{ours.peak:>7.0f}"
+        )
+    return "\n".join(lines)
+
+
+def picture(rows: Sequence[tuple[str, dict[str, Cost]]]) -> str:
+    """Bars: how many times faster than auditwheel, per wheel."""
+    ratios = [(name.split("-")[0], c["auditwheel"].wall / c["wheelfix"].wall) for name, c in rows]
+    widest = max((r for _, r in ratios), default=1.0)
+    bars = "".join(
+        f'<text x="150" y="{30 + 24 * i}" text-anchor="end">{name}</text>'
+        f'<rect x="160" y="{18 + 24 * i}" width="{360 * ratio / widest:.0f}" height="16" fill="#4a7ebb"/>'
+        f'<text x="{168 + 360 * ratio / widest:.0f}" y="{30 + 24 * i}">{ratio:.1f}</text>'
+        for i, (name, ratio) in enumerate(ratios)
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="600" height="{30 + 24 * len(ratios)}" '
+        f'font-family="sans-serif" font-size="13">{bars}</svg>\n'
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--wheels", type=Path, default=DEFAULT_WHEELS, help="folder of wheels")
+    parser.add_argument("--only", nargs="*", default=list(NAMED), help="globs of file names")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--repair", action="store_true", help="measure repair, too")
+    parser.add_argument("--folder", action="store_true", help="measure twenty wheels with -j 1 and -j 2, too")
+    parser.add_argument("--out", type=Path, help="folder for bench.json and bench.svg")
+    options = parser.parse_args()
+    wheels = sorted(options.wheels.glob("*.whl"), key=lambda w: w.stat().st_size)
+    chosen = [w for w in wheels if any(fnmatch.fnmatchcase(w.name.lower(), g) for g in options.only)]
+    if not chosen:
+        raise SystemExit(f"no wheel of {options.wheels} matches; tests/real/fetch.py fetches them")
+    result: dict[str, object] = {"cores": os.cpu_count(), "python": sys.version.split()[0]}
+    rows = [(w.name, verify_costs(w, options.runs)) for w in chosen]
+    print("verify against auditwheel show\n" + table(rows))
+    result["verify"] = {name: {k: asdict(c) for k, c in costs.items()} for name, costs in rows}
+    lief = median([cost_of([sys.executable, "-c", "import lief"]) for _ in range(options.runs)])
+    print(f'python -c "import lief": {lief.wall:.2f}s')
+    if options.repair:
+        repairs = [(w.name, repair_costs(w, options.runs)) for w in chosen]
+        print("\nrepair against auditwheel repair\n" + table(repairs))
+        result["repair"] = {name: {k: asdict(c) for k, c in costs.items()} for name, costs in repairs}
+    if options.folder:
+        twenty = folder_costs(wheels[:20], options.runs)
+        print(
+            f"\ntwenty wheels: -j 1 {twenty['-j 1'].wall:.2f}s, -j 2 {twenty['-j 2'].wall:.2f}s,"
+            f" ratio {twenty['-j 1'].wall / twenty['-j 2'].wall:.2f}"
+        )
+        result["folder"] = {k: asdict(c) for k, c in twenty.items()}
+    ratios = [c["auditwheel"].wall / c["wheelfix"].wall for _, c in rows]
+    print(f"\nmedian ratio {statistics.median(ratios):.1f}")
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "bench.json").write_text(json.dumps(result, indent=1) + "\n")
+        (options.out / "bench.svg").write_text(picture(rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
