@@ -8,7 +8,7 @@ few names that are needed below; sizes and addresses are bytes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 # gABI, chapter 4, "Symbol Table" (and the GNU extensions of elf.h).
 STB_LOCAL, STB_GLOBAL, STB_WEAK, STB_GNU_UNIQUE = 0, 1, 2, 10
@@ -103,7 +103,7 @@ class VersionRef(NamedTuple):
     """One version that the object needs of one file (vernaux)."""
 
     name: str
-    index: int = 2  # vna_other, hidden bit removed
+    index: int = 2  # type: ignore[assignment]  # vna_other, hidden bit removed; hides tuple.index
     weak: bool = False  # VER_FLG_WEAK: its absence is no error at load
 
 
@@ -118,9 +118,23 @@ class VersionDef(NamedTuple):
     """One version node that the object defines (verdef)."""
 
     name: str
-    index: int
+    index: int  # type: ignore[assignment]  # vd_ndx; hides tuple.index
     base: bool = False  # VER_FLG_BASE: names the file, not a version
     weak: bool = False
+
+
+class DeviceCode(NamedTuple):
+    """GPU code of one kind for one architecture inside an object.
+
+    ``architecture`` is NVIDIA's name with its suffix (``sm_90a``, ``compute_120`` for PTX) or AMD's
+    target (``gfx942``); ``size`` counts the bytes that it takes in the file, over all ``entries``.
+    """
+
+    kind: Literal["cubin", "ptx", "lto", "hip"]
+    architecture: str
+    entries: int
+    size: int
+    compressed: bool = False  # at least one entry is
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +178,7 @@ class ElfFacts:
     library_names: tuple[str, ...] = ()  # names like libx.so.1 that stand NUL-terminated in an allocated section, if it imports dlopen
     strings: frozenset[str] = frozenset()  # which of the wanted strings stand NUL-terminated in an allocated section
     complete: bool = True
+    device_code: tuple[DeviceCode, ...] = ()
 
     @property
     def is_program(self) -> bool:
