@@ -8,6 +8,7 @@ from types import MappingProxyType
 from wheelfix.checks import (
     archive,
     contract,
+    cuda,
     cxx,
     elf,
     hardening,
@@ -22,7 +23,7 @@ from wheelfix.checks.subject import Subject
 from wheelfix.model.finding import Finding
 
 #: The modules that judge, in the order in which their findings are told.
-MODULES = (archive, elf, platform, python, musl, loader, symbols, cxx, contract, hardening)
+MODULES = (archive, elf, platform, python, musl, loader, symbols, cxx, contract, cuda, hardening)
 
 RULES: Mapping[str, Rule] = MappingProxyType({r.id: r for module in MODULES for r in module.RULES})
 
