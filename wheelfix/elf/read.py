@@ -1,0 +1,368 @@
+"""From bytes to what an ELF object says of itself.
+
+``layout`` walks the headers and checks every range against the file first; LIEF then reads the dynamic
+strings, the version tables and the notes from a small image of checked ranges, and ``tables`` decodes
+symbols and relocations. A hostile or damaged file gives faults, never an exception.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from wheelfix.elf import layout as elf
+from wheelfix.elf import tables
+from wheelfix.elf.image import small_image
+from wheelfix.elf.layout import Broken, Buffer, ElfLimits, Layout, read_layout
+from wheelfix.model.elf import (
+    DF_SYMBOLIC,
+    DF_TEXTREL,
+    PF_W,
+    PT_DYNAMIC,
+    PT_INTERP,
+    PT_LOAD,
+    ElfFacts,
+    Symbol,
+    VersionDef,
+    VersionNeed,
+    VersionRef,
+)
+from wheelfix.model.finding import Fault
+from wheelfix.model.wheel import Content
+
+if TYPE_CHECKING:
+    import lief
+
+_VER_FLG_BASE, _VER_FLG_WEAK = 1, 2
+_LIBRARY_FILE = re.compile(r"\.so(\.\d+)*$")
+_LIBRARY_NAME = re.compile(rb"lib[\w.+-]*\.so(?:\.\d+)*")
+# What the magic bytes of a file that is no ELF object tell (Mach-O: both orders, both sizes, universal).
+_OTHER_MAGICS = {
+    b"\xcf\xfa\xed\xfe": "a Mach-O object",
+    b"\xce\xfa\xed\xfe": "a Mach-O object",
+    b"\xfe\xed\xfa\xcf": "a Mach-O object",
+    b"\xca\xfe\xba\xbe": "a Mach-O universal file",
+    b"MZ": "a Windows DLL or program",
+    b"PK\x03\x04": "a ZIP archive",
+    b"\x1f\x8b": "gzip-compressed data",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ElfRead:
+    """What a file holds. ``facts`` is None for anything but an ELF object whose tables are all there."""
+
+    content: Content
+    facts: ElfFacts | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+def looks_like_elf_name(name: str) -> bool:
+    """The file name is a shared library's: it ends in ``.so``, perhaps with version numbers behind it."""
+    return _LIBRARY_FILE.search(name) is not None
+
+
+def read(
+    data: bytes | Path,
+    *,
+    name: str = "",
+    strings: frozenset[str] = frozenset(),
+    limits: ElfLimits | None = None,
+) -> ElfRead:
+    """What one file is, and its facts where it is an ELF object.
+
+    ``name`` is the file's name, by which a text or an archive in place of a library is known; a ``Path`` gives
+    its own where there is none. ``strings`` are looked for in the object's data (``ElfFacts.strings``).
+    Raises ``OSError`` for a path that cannot be read; whatever is wrong with the bytes is a fault.
+    """
+    if isinstance(data, bytes):
+        return _read(data, name, strings, limits or ElfLimits())
+    with data.open("rb") as file:
+        if not data.stat().st_size:
+            return _not_elf(b"", name or data.name)
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as view:
+            return _read(view, name or data.name, strings, limits or ElfLimits())
+
+
+def _read(data: Buffer, name: str, strings: frozenset[str], limits: ElfLimits) -> ElfRead:
+    if data[:4] != b"\x7fELF":
+        return _not_elf(data[:4096], name)
+    try:
+        layout, faults = read_layout(data, limits)
+    except Broken as reason:
+        return ElfRead("other" if reason.fault.rule == "not-elf" else "elf", None, (reason.fault,))
+    try:
+        return ElfRead("elf", _facts(data, layout, strings, limits), faults)
+    except Broken as reason:
+        told = {f.rule for f in faults}
+        return ElfRead("elf", None, faults if reason.fault.rule in told else (*faults, reason.fault))
+
+
+def _not_elf(head: bytes, name: str) -> ElfRead:
+    content, holds = _kind_of(head)
+    if not looks_like_elf_name(name):
+        return ElfRead(content)
+    message = f"it is named like a shared library but is {holds}"
+    return ElfRead(content, None, (Fault("not-elf", message, evidence={"holds": holds}),))
+
+
+def _kind_of(head: bytes) -> tuple[Content, str]:
+    if not head:
+        return "other", "empty"
+    if head.startswith((b"!<arch>\n", b"!<thin>\n")):
+        return "archive", "a static archive"
+    for magic, holds in _OTHER_MAGICS.items():
+        if head.startswith(magic):
+            return "other", holds
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 3:  # no character cut off at the end
+            return "other", "data of an unknown kind"
+    if b"\0" in head:
+        return "other", "data of an unknown kind"
+    if re.search(rb"^\s*(INPUT|GROUP|OUTPUT_FORMAT)\s*\(", head, re.MULTILINE):
+        return "text", "a linker script"
+    return "text", "text"
+
+
+def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: ElfLimits) -> ElfFacts:
+    strings = tables.string_table(data, layout, limits)
+    named = _named(small_image(data, layout, strings, limits))
+    symbols = _symbols(data, layout, strings, named, limits)
+    interpreter = next((s for s in layout.segments if s.kind == PT_INTERP), None)
+    flags = layout.value(elf.DT_FLAGS) or 0
+    arrays = (layout.value(elf.DT_INIT_ARRAYSZ) or 0) + (layout.value(elf.DT_PREINIT_ARRAYSZ) or 0)
+    return ElfFacts(
+        machine=layout.machine,
+        bits=layout.bits,
+        big_endian=layout.order == ">",
+        type=layout.type,
+        abi_flags=layout.abi_flags,
+        size=layout.size,
+        interpreter=None
+        if interpreter is None or layout.detached
+        else _text(data[interpreter.offset : interpreter.offset + min(interpreter.filesz, 4096)]),
+        dynamic=any(s.kind == PT_DYNAMIC for s in layout.segments) and not layout.detached,
+        soname=named.soname,
+        needed=named.needed,
+        rpath=named.rpath,
+        runpath=named.runpath,
+        filters=named.filters,
+        auxiliaries=named.auxiliaries,
+        flags=flags,
+        flags_1=layout.value(elf.DT_FLAGS_1) or 0,
+        symbolic=layout.value(elf.DT_SYMBOLIC) is not None or bool(flags & DF_SYMBOLIC),
+        textrel=layout.value(elf.DT_TEXTREL) is not None or bool(flags & DF_TEXTREL),
+        relr=layout.value(elf.DT_RELR) is not None,
+        segments=layout.segments,
+        sections=layout.sections,
+        verneed=named.verneed,
+        verdef=named.verdef,
+        versioned=layout.value(elf.DT_VERSYM) is not None,
+        symbols=symbols,
+        local_names=tables.local_names(data, layout, symbols, limits),
+        x86_isa_needed=named.x86_isa_needed,
+        build_id=named.build_id,
+        constructors=arrays // layout.word,
+        library_names=_library_names(data, layout, strings),
+        strings=frozenset(s for s in wanted if _holds(data, layout, s)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What LIEF reads: the facts that are strings or notes."""
+
+    soname: str | None = None
+    needed: tuple[str, ...] = ()
+    rpath: str | None = None
+    runpath: str | None = None
+    filters: tuple[str, ...] = ()
+    auxiliaries: tuple[str, ...] = ()
+    verneed: tuple[VersionNeed, ...] = ()
+    verdef: tuple[VersionDef, ...] = ()
+    x86_isa_needed: int = 0
+    build_id: str | None = None
+
+
+def _named(image: bytes) -> _Named:
+    if not image:
+        return _Named()
+    import lief
+
+    lief.logging.disable()
+    config = lief.ELF.ParserConfig()
+    config.parse_relocations = config.parse_dyn_symbols = config.parse_symtab_symbols = False
+    config.parse_overlay = False
+    config.parse_symbol_versions = config.parse_notes = True
+    binary = lief.ELF.parse(io.BytesIO(image), config)
+    if binary is None:
+        raise Broken("elf-truncated", "its dynamic segment or its notes cannot be parsed")
+    found: dict[int, list[str]] = {}
+    for entry in binary.dynamic_entries:
+        if isinstance(entry, lief.ELF.DynamicEntryLibrary | lief.ELF.DynamicSharedObject):
+            text = entry.name
+        elif isinstance(entry, lief.ELF.DynamicEntryRpath):
+            text = entry.rpath
+        elif isinstance(entry, lief.ELF.DynamicEntryRunPath):
+            text = entry.runpath
+        else:
+            continue
+        found.setdefault(int(entry.tag), []).append(_text(text))
+    isa, build_id = _notes(binary, lief)
+    return _Named(
+        soname=_last(found, elf.DT_SONAME),
+        needed=tuple(found.get(elf.DT_NEEDED, ())),
+        rpath=_last(found, elf.DT_RPATH),
+        runpath=_last(found, elf.DT_RUNPATH),
+        filters=tuple(found.get(elf.DT_FILTER, ())),
+        auxiliaries=tuple(found.get(elf.DT_AUXILIARY, ())),
+        verneed=tuple(
+            VersionNeed(
+                _text(need.name),
+                tuple(
+                    VersionRef(_text(v.name), v.other & 0x7FFF, bool(v.flags & _VER_FLG_WEAK))
+                    for v in need.get_auxiliary_symbols()
+                ),
+            )
+            for need in binary.symbols_version_requirement
+        ),
+        verdef=tuple(
+            VersionDef(
+                _text(next(iter(d.auxiliary_symbols)).name),
+                d.ndx & 0x7FFF,
+                bool(d.flags & _VER_FLG_BASE),
+                bool(d.flags & _VER_FLG_WEAK),
+            )
+            for d in binary.symbols_version_definition
+        ),
+        x86_isa_needed=isa,
+        build_id=build_id,
+    )
+
+
+def _last(found: Mapping[int, list[str]], tag: int) -> str | None:
+    """Of several entries the last counts, as in glibc's ``elf_get_dynamic_info``."""
+    return found[tag][-1] if tag in found else None
+
+
+def _notes(binary: lief.ELF.Binary, lib: ModuleType) -> tuple[int, str | None]:
+    """GNU_PROPERTY_X86_ISA_1_NEEDED bits, and the build id in hexadecimal."""
+    isa, build_id = 0, None
+    levels = lib.ELF.X86ISA.ISA
+    bits = {levels.BASELINE: 1, levels.V2: 2, levels.V3: 4, levels.V4: 8}
+    for note in binary.notes:
+        if isinstance(note, lib.ELF.NoteGnuProperty):
+            for item in note.properties:
+                if isinstance(item, lib.ELF.X86ISA):
+                    for flag, level in item.values:
+                        if flag == lib.ELF.X86ISA.FLAG.NEEDED:
+                            isa |= bits.get(level, 0)
+        elif note.type == lib.ELF.Note.TYPE.GNU_BUILD_ID:
+            build_id = bytes(note.description).hex()
+    return isa, build_id
+
+
+def _text(raw: str | bytes) -> str:
+    """A string of the file; bytes that are no UTF-8 are escaped, so that any report can print them."""
+    if isinstance(raw, str):
+        return raw
+    return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+
+
+def _symbols(
+    data: Buffer, layout: Layout, strings: bytes, named: _Named, limits: ElfLimits
+) -> tuple[Symbol, ...]:
+    versions: dict[int, tuple[str, str | None]] = {
+        d.index: (d.name, None) for d in named.verdef if not d.base
+    }
+    versions.update((v.index, (v.name, need.file)) for need in named.verneed for v in need.versions)
+    for reserved in (0, 1):  # VER_NDX_LOCAL and VER_NDX_GLOBAL name no version
+        versions.pop(reserved, None)
+    lookups = tables.symbol_lookups(data, layout)
+    count = tables.symbol_count(data, layout, lookups, limits)
+    return tables.symbols(data, layout, count, strings, versions, lookups, limits)
+
+
+def _library_names(data: Buffer, layout: Layout, strings: bytes) -> tuple[str, ...]:
+    """Whole strings like ``libx.so.1`` in read-only data, for an object that could open them by name."""
+    if b"dlopen\0" not in strings and b"dlmopen\0" not in strings:
+        return ()
+    skipped = [*_names_of_the_loader(layout), *_code(layout)]
+    found: dict[str, None] = {}
+    for start, end in _mapped(layout, skipped, writable=False):
+        for at in _occurrences(data, b".so", start, end):
+            around = data[max(start, at - 256) : min(at + 64, end)]
+            middle = at - max(start, at - 256)
+            first, last = around.rfind(b"\0", 0, middle) + 1, around.find(b"\0", middle)
+            if last > 0 and _LIBRARY_NAME.fullmatch(around, first, last):
+                found[around[first:last].decode()] = None
+    return tuple(found)
+
+
+def _holds(data: Buffer, layout: Layout, wanted: str) -> bool:
+    """The string stands in the object's data with a NUL behind it.
+
+    Linkers merge a literal into the tail of a longer one, so what stands before it decides nothing, but for
+    one case: an Itanium type name is the length and the name (``11CudaBackend``), and a class that is known
+    is no backend that is registered.
+    """
+    raw = wanted.encode()
+    mangled = str(len(raw)).encode()
+    for start, end in _mapped(layout, _names_of_the_loader(layout), writable=True):
+        for at in _occurrences(data, raw + b"\0", start, end):
+            if data[max(at - len(mangled), start) : at] != mangled:
+                return True
+    return False
+
+
+def _names_of_the_loader(layout: Layout) -> Iterator[tuple[int, int]]:
+    """File ranges of the dynamic string table and of PT_INTERP: names for the loader, not the program's own."""
+    yield from ((s.offset, s.offset + s.filesz) for s in layout.segments if s.kind == PT_INTERP)
+    table = layout.room(layout.value(elf.DT_STRTAB) or 0)
+    if table is not None:
+        yield table[0], table[0] + (layout.value(elf.DT_STRSZ) or 0)
+
+
+def _code(layout: Layout) -> Iterator[tuple[int, int]]:
+    """File ranges of the sections that hold instructions: most of a large object, and no strings."""
+    for s in layout.sections:
+        if s.flags & elf.SHF_EXECINSTR and s.kind != elf.SHT_NOBITS:
+            yield s.offset, s.offset + s.size
+
+
+def _mapped(
+    layout: Layout, skipped: Iterable[tuple[int, int]], *, writable: bool
+) -> Iterator[tuple[int, int]]:
+    """File ranges of the bytes that the loader maps, without the skipped ranges."""
+    skipped = sorted(skipped)
+    for s in layout.segments:
+        if s.kind != PT_LOAD or (s.flags & PF_W and not writable):
+            continue
+        at, end = s.offset, min(s.offset + s.filesz, layout.size)
+        for start, stop in skipped:
+            if at <= start < end:
+                yield at, start
+            if start < end:
+                at = max(at, stop)
+        if at < end:
+            yield at, end
+
+
+def _occurrences(data: Buffer, wanted: bytes, start: int, end: int) -> Iterator[int]:
+    """Where ``wanted`` stands between two offsets. By pieces: ``mmap.find`` is many times slower than bytes'."""
+    piece = 1 << 22
+    while start < end:
+        held = data[start : min(start + piece + len(wanted) - 1, end)]
+        at = held.find(wanted)
+        while at >= 0:
+            yield start + at
+            at = held.find(wanted, at + 1)
+        start += piece
