@@ -17,12 +17,14 @@ _SHT_SYMTAB, _SHT_STRTAB, _SHF_ALLOC = 2, 3, 2
 
 
 def changed(facts: ElfFacts, change: ElfChange) -> ElfFacts:
-    """The facts of an object after ``change``; verneed follows a renamed DT_NEEDED."""
+    """The facts of an object after ``change``; verneed, DT_FILTER and DT_AUXILIARY follow a renamed DT_NEEDED."""
     names = dict(change.rename_needed)
     gone = frozenset(change.remove_needed)
     result = replace(
         facts,
         needed=tuple(names.get(n, n) for n in facts.needed if n not in gone),
+        filters=tuple(names.get(n, n) for n in facts.filters),
+        auxiliaries=tuple(names.get(n, n) for n in facts.auxiliaries),
         soname=facts.soname if change.soname is None else change.soname,
     )
     if any(need.file in names for need in facts.verneed):
