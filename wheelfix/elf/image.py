@@ -8,6 +8,8 @@ takes it 0.3 seconds and 1.3 GB; and what is damaged elsewhere in a file never r
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from wheelfix.elf.layout import (
     DT_AUXILIARY,
@@ -48,7 +50,7 @@ def small_image(data: Buffer, layout: Layout, strings: bytes, limits: ElfLimits)
         tables = [(DT_STRTAB, DT_STRSZ, len(strings), strings)]
         for pointer, number in ((DT_VERNEED, DT_VERNEEDNUM), (DT_VERDEF, DT_VERDEFNUM)):
             if layout.value(pointer):
-                count, table = _version_table(data, layout, pointer, limits)
+                count, table = version_table(data, layout, pointer, limits)
                 tables.append((pointer, number, count, table))
         for pointer, number, count, table in tables:
             offset += -offset % 16
@@ -80,56 +82,70 @@ def _notes(data: Buffer, layout: Layout, limits: ElfLimits) -> list[tuple[int, i
     return found
 
 
-def _version_table(data: Buffer, layout: Layout, pointer: int, limits: ElfLimits) -> tuple[int, bytes]:
-    """How many verneed (or verdef) entries there are, and the bytes that they and their lists span.
+def version_table(data: Buffer, layout: Layout, pointer: int, limits: ElfLimits) -> tuple[int, bytes]:
+    """How many verneed (or verdef) entries there are, and the bytes that they and their lists span."""
+    start = (layout.room(layout.value(pointer) or 0) or (0, 0))[0]
+    heads, end = 0, start
+    for record in version_records(data, layout, pointer, limits):
+        heads += record.head
+        end = max(end, record.offset + record.size)
+    return heads, data[start:end]
+
+
+class VersionRecord(NamedTuple):
+    """One entry of verneed or verdef (``head``), or of the list that hangs on the entry before it."""
+
+    head: bool
+    offset: int  # in the file
+    size: int
+    name: (
+        int | None
+    )  # file offset of the field that holds a string's place in DT_STRTAB; verdef heads have none
+
+
+def version_records(data: Buffer, layout: Layout, pointer: int, limits: ElfLimits) -> Iterator[VersionRecord]:
+    """The entries of DT_VERNEED or DT_VERDEF, each followed by its list.
 
     Both lists end at a zero offset: that is what glibc's ``_dl_check_map_versions`` goes by, not the counts,
-    so a count that says otherwise would hide versions from everybody else.
+    so a count that says otherwise would hide versions from everybody else and raises ``Broken``, as does
+    a table that is not whole.
     """
-    name, head, aux = (
-        ("DT_VERNEED", "HHIII", "IHHII") if pointer == DT_VERNEED else ("DT_VERDEF", "HHHHIII", "II")
-    )
-    head, aux = layout.order + head, layout.order + aux
-    place = layout.room(layout.value(pointer) or 0)
-    if place is None:
-        raise Broken("elf-truncated", f"{name} points outside the object")
-    start, held = place
-    at = end = heads = seen = 0
-    try:
+    if pointer == DT_VERNEED:
+        title, head, aux, count_at, head_name, aux_name = "DT_VERNEED", "HHIII", "IHHII", 1, 4, 8
+    else:
+        title, head, aux, count_at, head_name, aux_name = "DT_VERDEF", "HHHHIII", "II", 3, None, 0
+    head_form, aux_form = struct.Struct(layout.order + head), struct.Struct(layout.order + aux)
+    start, held = layout.room(layout.value(pointer) or 0) or (0, 0)
+    at = start
+    seen = 0
+    while True:
+        fields = _unpack(head_form, data, at, start + held, title)
+        yield VersionRecord(True, at, head_form.size, None if head_name is None else at + head_name)
+        inner, length = at + fields[-2], 0
         while True:
-            fields = _unpack(head, data, start, at, held)
-            count, first, step = fields[1 if pointer == DT_VERNEED else 3], fields[-2], fields[-1]
-            end = max(end, at + struct.calcsize(head))
-            heads += 1
-            inner = at + first
-            length = 0
-            while True:
-                onward = _unpack(aux, data, start, inner, held)[-1]
-                end = max(end, inner + struct.calcsize(aux))
-                length += 1
-                seen += 1
-                if seen + heads > limits.versions:
-                    raise Broken("elf-limit", f"more than {limits.versions} entries of {name} are not read")
-                if not onward:
-                    break
-                inner += onward
-            if length != count:
-                raise Broken(
-                    "elf-truncated",
-                    f"an entry of {name} counts {count} versions, but its list holds {length}",
-                )
-            if not step:
-                return heads, data[start : start + end]
-            at += step
-    except struct.error:
-        raise Broken("elf-truncated", f"{name} reaches past the end of its PT_LOAD") from None
+            onward = _unpack(aux_form, data, inner, start + held, title)[-1]
+            yield VersionRecord(False, inner, aux_form.size, inner + aux_name)
+            length += 1
+            seen += 1
+            if seen > limits.versions:
+                raise Broken("elf-limit", f"more than {limits.versions} entries of {title} are not read")
+            if not onward:
+                break
+            inner += onward
+        if length != fields[count_at]:
+            raise Broken(
+                "elf-truncated",
+                f"an entry of {title} counts {fields[count_at]} versions, but its list holds {length}",
+            )
+        if not fields[-1]:
+            return
+        at += fields[-1]
 
 
-def _unpack(form: str, data: Buffer, start: int, at: int, held: int) -> tuple[int, ...]:
-    size = struct.calcsize(form)
-    if at + size > held:
-        raise struct.error
-    return struct.unpack_from(form, data, start + at)
+def _unpack(form: struct.Struct, data: Buffer, at: int, end: int, title: str) -> tuple[int, ...]:
+    if at + form.size > end:
+        raise Broken("elf-truncated", f"{title} reaches past the end of its PT_LOAD")
+    return form.unpack_from(data, at)
 
 
 def _assemble(layout: Layout, parts: list[tuple[int, int, bytes]]) -> bytes:

@@ -34,7 +34,7 @@ DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6
 DT_AUXILIARY, DT_FILTER = 0x7FFFFFFD, 0x7FFFFFFF
 
 SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
-SHF_EXECINSTR = 4
+SHF_ALLOC, SHF_EXECINSTR = 2, 4
 
 #: The page size of the machines that the tags promise; the smallest of those that one architecture may have.
 PAGE = 4096

@@ -103,7 +103,7 @@ def symbol_count(data: Buffer, layout: Layout, named: Collection[int], limits: E
     if address is None or place is None:
         return 0
     entry = _symbol_size(layout)
-    count = max(max(named, default=0) + 1, _hash_count(data, layout), _gnu_hash_count(data, layout))
+    count = max(max(named, default=0) + 1, _hash_count(data, layout), (_gnu_hash(data, layout) or (0, 0))[0])
     for s in layout.sections:
         if s.kind == SHT_DYNSYM and s.address == address:
             count = max(count, s.size // entry)
@@ -172,6 +172,11 @@ def symbols(
     )
     next(rows)
     return tuple(map(partial(tuple.__new__, Symbol), rows))
+
+
+def name_offsets(data: Buffer, layout: Layout, count: int) -> Sequence[int]:
+    """st_name of every dynamic symbol."""
+    return _columns(layout.table(data, DT_SYMTAB, count * _symbol_size(layout)), layout)[0]
 
 
 def local_names(data: Buffer, layout: Layout, symbols: Iterable[Symbol], limits: ElfLimits) -> frozenset[str]:
@@ -261,26 +266,46 @@ def _words(table: bytes, layout: Layout, per_entry: int) -> array[int]:
     return _array("Q" if layout.bits == 64 else "I", table[: len(table) // size * size], layout)
 
 
+def hash_size(data: Buffer, layout: Layout) -> int:
+    """Bytes of DT_HASH: two counts, the buckets and the chains."""
+    if layout.value(DT_HASH) is None:
+        return 0
+    form = _hash_form(layout)
+    buckets, chains = struct.unpack(form, layout.table(data, DT_HASH, struct.calcsize(form)))
+    return int((2 + buckets + chains) * struct.calcsize(form) // 2)
+
+
+def gnu_hash_size(data: Buffer, layout: Layout) -> int:
+    """Bytes of DT_GNU_HASH: header, bloom filter, buckets and the chains up to the end of the last."""
+    found = _gnu_hash(data, layout)
+    return found[1] if found else 0
+
+
+def _hash_form(layout: Layout) -> str:
+    """nbucket and nchain; Alpha and s390x have 64-bit words in DT_HASH (their psABIs)."""
+    wide = layout.machine in (22, 0x9026) and layout.bits == 64
+    return layout.order + ("QQ" if wide else "II")
+
+
 def _hash_count(data: Buffer, layout: Layout) -> int:
     """DT_HASH's nchain equals the number of symbols (gABI, "Hash Table")."""
     if layout.value(DT_HASH) is None:
         return 0
-    # Alpha and s390x have 64-bit words in DT_HASH (their psABIs).
-    wide = layout.machine in (22, 0x9026) and layout.bits == 64
-    head = layout.table(data, DT_HASH, 16 if wide else 8)
-    count: int = struct.unpack(layout.order + ("QQ" if wide else "II"), head)[1]
+    form = _hash_form(layout)
+    count: int = struct.unpack(form, layout.table(data, DT_HASH, struct.calcsize(form)))[1]
     return count
 
 
-def _gnu_hash_count(data: Buffer, layout: Layout) -> int:
-    """One more than the last symbol of the longest chain of DT_GNU_HASH; its symbols stand last in the table.
+def _gnu_hash(data: Buffer, layout: Layout) -> tuple[int, int] | None:
+    """One more than the last symbol of the last chain of DT_GNU_HASH, and the bytes of the table.
 
-    The layout of the table is that of glibc's ``_dl_setup_hash``; a chain ends at an odd value.
+    The hashed symbols stand last in the symbol table. The layout of the table is that of glibc's
+    ``_dl_setup_hash``; a chain ends at an odd value.
     """
     address = layout.value(DT_GNU_HASH)
     place = layout.room(address) if address else None
     if place is None:
-        return 0
+        return None
     offset, held = place
     if held < 16:
         raise Broken("elf-truncated", "DT_GNU_HASH ends inside its header")
@@ -292,11 +317,10 @@ def _gnu_hash_count(data: Buffer, layout: Layout) -> int:
     heads = _array("I", data[offset + chains - 4 * buckets : offset + chains], layout)
     last = max(heads, default=0)
     if last < first:
-        return first  # nothing is defined: what stands before the hashed symbols is all
-    chain = offset + chains + 4 * (last - first)
-    end = offset + held - 3
-    for at in range(chain, end, 4):
+        return first, chains  # nothing is defined: what stands before the hashed symbols is all
+    low = 0 if layout.order == "<" else 3
+    for at in range(chains + 4 * (last - first), held - 3, 4):
         last += 1
-        if data[at if layout.order == "<" else at + 3] & 1:
-            return last
+        if data[offset + at + low] & 1:
+            return last, at + 4
     raise Broken("elf-truncated", "a chain of DT_GNU_HASH does not end")
