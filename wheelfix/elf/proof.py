@@ -26,7 +26,6 @@ from wheelfix.model.elf import (
     SHN_UNDEF,
     STT_SECTION,
     ElfFacts,
-    Segment,
     Symbol,
 )
 from wheelfix.model.plan import ElfChange
@@ -83,11 +82,12 @@ def prove(before: bytes, after: bytes, change: ElfChange) -> None:
     try:
         first, _ = read_layout(before, ElfLimits())
         second, _ = read_layout(after, ElfLimits())
-        _prove_headers(before, first, after, second)
+        live = _live(first, change.strip)
+        _prove_headers(before, first, after, second, live)
         moved = _moved(before, first, after, second)
     except Broken as reason:
         raise EditFailed(f"the changed object is damaged: {reason}") from None
-    _prove_memory(before, first, after, second, moved)
+    _prove_memory(before, first, after, second, live, moved)
 
 
 def _prove_facts(wanted: ElfFacts, got: ElfFacts) -> None:
@@ -107,7 +107,9 @@ def _comparable(symbol: Symbol) -> Symbol:
     return symbol._replace(section=section, value=0 if symbol.kind == STT_SECTION else symbol.value)
 
 
-def _prove_headers(before: bytes, first: Layout, after: bytes, second: Layout) -> None:
+def _prove_headers(
+    before: bytes, first: Layout, after: bytes, second: Layout, live: Iterable[tuple[int, int]]
+) -> None:
     if _entry(before, first) != _entry(after, second):
         raise EditFailed("the changed object has another entry point")
     loads = [s for s in second.segments if s.kind == PT_LOAD]
@@ -119,24 +121,29 @@ def _prove_headers(before: bytes, first: Layout, after: bytes, second: Layout) -
         )
         if left != right:
             raise EditFailed(f"program header {kind:#x} of the changed object is another")
+    for start, end in live:
+        if not any(s.vaddr <= start and end <= s.vaddr + s.memsz for s in loads):
+            raise EditFailed(f"the bytes from {start:#x} on are no longer mapped")
     for s in first.segments:
         if s.kind == PT_LOAD and not any(
-            n.flags == s.flags and n.vaddr <= s.vaddr and n.vaddr + n.memsz >= s.vaddr + s.memsz
-            for n in loads
+            n.flags == s.flags and n.vaddr <= s.vaddr < n.vaddr + n.memsz for n in loads
         ):
-            raise EditFailed(f"the bytes from {s.vaddr:#x} on are no longer mapped as they were")
+            raise EditFailed(f"the bytes from {s.vaddr:#x} on are mapped with other permissions")
 
 
-def _live_end(layout: Layout, segment: Segment) -> int:
-    """Where the last section of a segment ends.
+def _live(layout: Layout, stripped: bool) -> list[tuple[int, int]]:
+    """Address ranges of the bytes of the file that must stay: start and end.
 
-    An earlier patchelf left bytes behind it that belong to nothing, and strip drops them.
+    Everything that is mapped; after strip the sections, since it drops what an earlier patchelf left
+    behind between them.
     """
-    start, end = segment.vaddr, segment.vaddr + segment.memsz
-    ends = [
-        s.address + s.size for s in layout.sections if s.flags & elf.SHF_ALLOC and start <= s.address < end
-    ]
-    return min(max(ends, default=end), end)
+    if stripped and layout.sections:
+        return [
+            (s.address, s.address + s.size)
+            for s in layout.sections
+            if s.flags & elf.SHF_ALLOC and s.kind != elf.SHT_NOBITS and s.size
+        ]
+    return [(s.vaddr, s.vaddr + s.filesz) for s in layout.segments if s.kind == PT_LOAD and s.filesz]
 
 
 def _moved(before: bytes, first: Layout, after: bytes, second: Layout) -> list[tuple[int, int]]:
@@ -210,23 +217,35 @@ def _tables(data: bytes, layout: Layout) -> Iterator[tuple[str, tuple[int, bytes
 
 
 def _prove_memory(
-    before: bytes, first: Layout, after: bytes, second: Layout, moved: Iterable[tuple[int, int]]
+    before: bytes,
+    first: Layout,
+    after: bytes,
+    second: Layout,
+    live: Iterable[tuple[int, int]],
+    moved: Iterable[tuple[int, int]],
 ) -> None:
     old, new = memoryview(before), memoryview(after)
     gaps = sorted(moved)
-    for s in first.segments:
-        if s.kind != PT_LOAD:
-            continue
-        at, end = s.vaddr, min(s.vaddr + s.filesz, _live_end(first, s))
+    for at, end in live:
         for start, stop in [*gaps, (end, end)]:
             upto = min(max(start, at), end)
             if upto > at:
                 _prove_range(old, first, new, second, at, upto)
             at = max(at, min(stop, end))
+    for s in first.segments:
         bss = s.vaddr + s.filesz
-        place = second.room(bss) if s.memsz > s.filesz else None
+        place = second.room(bss) if s.kind == PT_LOAD and s.memsz > s.filesz else None
         if place is not None and any(after[place[0] : place[0] + min(place[1], s.memsz - s.filesz)]):
             raise EditFailed(f"the bytes from {bss:#x} on were zero and are no longer")
+        if (
+            s.kind == PT_LOAD
+            and not any(
+                n.kind == PT_LOAD and n.vaddr <= s.vaddr and bss + s.memsz - s.filesz <= n.vaddr + n.memsz
+                for n in second.segments
+            )
+            and s.memsz > s.filesz
+        ):
+            raise EditFailed(f"the zeros from {bss:#x} on are no longer mapped")
 
 
 def _prove_range(
