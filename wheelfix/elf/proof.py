@@ -26,6 +26,7 @@ from wheelfix.model.elf import (
     SHN_UNDEF,
     STT_SECTION,
     ElfFacts,
+    Segment,
     Symbol,
 )
 from wheelfix.model.plan import ElfChange
@@ -82,12 +83,11 @@ def prove(before: bytes, after: bytes, change: ElfChange) -> None:
     try:
         first, _ = read_layout(before, ElfLimits())
         second, _ = read_layout(after, ElfLimits())
-        live = _live(first, change.strip)
-        _prove_headers(before, first, after, second, live)
+        _prove_headers(before, first, after, second)
         moved = _moved(before, first, after, second)
     except Broken as reason:
         raise EditFailed(f"the changed object is damaged: {reason}") from None
-    _prove_memory(before, first, after, second, live, moved)
+    _prove_memory(before, first, after, second, _live(first, change.strip), moved)
 
 
 def _prove_facts(wanted: ElfFacts, got: ElfFacts) -> None:
@@ -107,9 +107,7 @@ def _comparable(symbol: Symbol) -> Symbol:
     return symbol._replace(section=section, value=0 if symbol.kind == STT_SECTION else symbol.value)
 
 
-def _prove_headers(
-    before: bytes, first: Layout, after: bytes, second: Layout, live: Iterable[tuple[int, int]]
-) -> None:
+def _prove_headers(before: bytes, first: Layout, after: bytes, second: Layout) -> None:
     if _entry(before, first) != _entry(after, second):
         raise EditFailed("the changed object has another entry point")
     loads = [s for s in second.segments if s.kind == PT_LOAD]
@@ -121,14 +119,6 @@ def _prove_headers(
         )
         if left != right:
             raise EditFailed(f"program header {kind:#x} of the changed object is another")
-    for start, end in live:
-        if not any(s.vaddr <= start and end <= s.vaddr + s.memsz for s in loads):
-            raise EditFailed(f"the bytes from {start:#x} on are no longer mapped")
-    for s in first.segments:
-        if s.kind == PT_LOAD and not any(
-            n.flags == s.flags and n.vaddr <= s.vaddr < n.vaddr + n.memsz for n in loads
-        ):
-            raise EditFailed(f"the bytes from {s.vaddr:#x} on are mapped with other permissions")
 
 
 def _live(layout: Layout, stripped: bool) -> list[tuple[int, int]]:
@@ -155,12 +145,12 @@ def _moved(before: bytes, first: Layout, after: bytes, second: Layout) -> list[t
     if left.keys() != right.keys():
         raise EditFailed("the changed object has lost or gained a table of the dynamic segment")
     free = list(_header_ranges(before, first))
-    for name, (address, content) in left.items():
+    for name, (addresses, content) in left.items():
         where, now = right[name]
         if name not in _REWRITTEN and content != now:
             raise EditFailed(f"the {name} of the changed object is another")
-        if name in _REWRITTEN or where != address:
-            free.append((address, address + len(content)))
+        if name in _REWRITTEN or where != addresses:
+            free += addresses
     for start, end in _header_ranges(after, second):
         # A longer table of program headers may only take the place of what moved away, or of nothing.
         for s in first.sections:
@@ -186,8 +176,8 @@ def _header_ranges(data: bytes, layout: Layout) -> Iterator[tuple[int, int]]:
                 yield s.vaddr + start - s.offset, s.vaddr + start - s.offset + size
 
 
-def _tables(data: bytes, layout: Layout) -> Iterator[tuple[str, tuple[int, bytes]]]:
-    """Each table that only a dynamic entry or a program header leads to: name, address and bytes."""
+def _tables(data: bytes, layout: Layout) -> Iterator[tuple[str, tuple[list[tuple[int, int]], bytes]]]:
+    """Each table that only a dynamic entry or a program header leads to: name, address ranges and bytes."""
     count = tables.symbol_count(data, layout, tables.symbol_lookups(data, layout), ElfLimits())
     sizes = {
         elf.DT_STRTAB: ("string table", layout.value(elf.DT_STRSZ) or 0),
@@ -203,17 +193,21 @@ def _tables(data: bytes, layout: Layout) -> Iterator[tuple[str, tuple[int, bytes
     for tag, (name, size) in sizes.items():
         address = layout.value(tag)
         if address:
-            yield name, (address, layout.table(data, tag, size))
+            yield name, ([(address, address + size)], layout.table(data, tag, size))
     for tag, name in ((elf.DT_VERNEED, "verneed"), (elf.DT_VERDEF, "verdef")):
         address = layout.value(tag)
         if address:
-            yield name, (address, version_table(data, layout, tag, ElfLimits())[1])
-    for s in layout.segments:
-        if s.kind in (PT_INTERP, PT_NOTE, PT_GNU_PROPERTY) and s.filesz:
-            content = data[s.offset : s.offset + s.filesz]
-            yield f"program header {s.kind:#x} of {content.hex()}", (s.vaddr, content)
-        if s.kind == PT_DYNAMIC:
-            yield "dynamic segment", (s.vaddr, bytes(s.filesz))
+            content = version_table(data, layout, tag, ElfLimits())[1]
+            yield name, ([(address, address + len(content))], content)
+    for kind, name in (
+        (PT_INTERP, "interpreter"),
+        (PT_NOTE, "notes"),  # patchelf gives each its own program header
+        (PT_GNU_PROPERTY, "property note"),
+        (PT_DYNAMIC, "dynamic segment"),
+    ):
+        parts = sorted((s.vaddr, s.offset, s.filesz) for s in layout.segments if s.kind == kind)
+        ranges = [(address, address + size) for address, _, size in parts]
+        yield name, (ranges, b"".join(data[offset : offset + size] for _, offset, size in parts))
 
 
 def _prove_memory(
@@ -233,30 +227,38 @@ def _prove_memory(
                 _prove_range(old, first, new, second, at, upto)
             at = max(at, min(stop, end))
     for s in first.segments:
-        bss = s.vaddr + s.filesz
-        place = second.room(bss) if s.kind == PT_LOAD and s.memsz > s.filesz else None
-        if place is not None and any(after[place[0] : place[0] + min(place[1], s.memsz - s.filesz)]):
-            raise EditFailed(f"the bytes from {bss:#x} on were zero and are no longer")
-        if (
-            s.kind == PT_LOAD
-            and not any(
-                n.kind == PT_LOAD and n.vaddr <= s.vaddr and bss + s.memsz - s.filesz <= n.vaddr + n.memsz
-                for n in second.segments
-            )
-            and s.memsz > s.filesz
-        ):
-            raise EditFailed(f"the zeros from {bss:#x} on are no longer mapped")
+        if s.kind == PT_LOAD and s.memsz > s.filesz:
+            _prove_zeros(s, after, second)
+
+
+def _prove_zeros(segment: Segment, after: bytes, layout: Layout) -> None:
+    start, end = segment.vaddr + segment.filesz, segment.vaddr + segment.memsz
+    now = _segment_at(layout, start)
+    if now is None or now.flags != segment.flags or now.vaddr + now.memsz < end:
+        raise EditFailed(f"the zeros from {start:#x} on are no longer mapped as they were")
+    place = layout.room(start)
+    if place is not None and any(after[place[0] : place[0] + min(place[1], end - start)]):
+        raise EditFailed(f"the bytes from {start:#x} on were zero and are no longer")
 
 
 def _prove_range(
     old: memoryview, first: Layout, new: memoryview, second: Layout, start: int, end: int
 ) -> None:
     here, there = first.room(start), second.room(start)
+    was, now = _segment_at(first, start), _segment_at(second, start)
     size = end - start
-    if here is None or there is None or here[1] < size or there[1] < size:
+    if here is None or there is None or was is None or now is None or min(here[1], there[1]) < size:
         raise EditFailed(f"the bytes from {start:#x} on are no longer mapped")
+    if was.flags != now.flags:
+        raise EditFailed(f"the bytes from {start:#x} on are mapped with other permissions")
     if old[here[0] : here[0] + size] != new[there[0] : there[0] + size]:
         raise EditFailed(f"bytes between {start:#x} and {end:#x} changed that nobody asked to change")
+
+
+def _segment_at(layout: Layout, address: int) -> Segment | None:
+    return next(
+        (s for s in layout.segments if s.kind == PT_LOAD and s.vaddr <= address < s.vaddr + s.memsz), None
+    )
 
 
 def _entry(data: bytes, layout: Layout) -> int:
