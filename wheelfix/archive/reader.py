@@ -1,0 +1,379 @@
+"""A wheel, read whole: every member inflated, hashed and inspected once, on all cores.
+
+ELF members are handed to ``inspect`` where their bytes are; all others pass in pieces. LIEF never
+releases the GIL, so the work is shared between forked processes that open the archive themselves, and only
+where there is enough of it: starting them costs more than a small wheel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from isal import isal_zlib
+
+from wheelfix.archive.directory import DEFLATED, ENCRYPTED, STORED, Entry, read_directory
+from wheelfix.archive.limits import Limits, Unreadable
+from wheelfix.archive.metadata import (
+    Metadata,
+    disagreements,
+    dist_info_folders,
+    parse_file_name,
+    parse_metadata,
+)
+from wheelfix.archive.record import Digest, compare, encoded, parse_record
+from wheelfix.model.elf import ElfFacts
+from wheelfix.model.finding import Fault
+from wheelfix.model.wheel import Content, Member, Scheme, WheelFacts
+
+__all__ = ["Inspect", "Inspected", "Limits", "Unreadable", "read_member", "read_wheel"]
+
+_PIECE = 1 << 20
+_WORTH_A_FORK = 12 << 20  # inflated bytes: below, one process is done before two have started
+_BATCH = 8 << 20  # inflated bytes of small members that travel together
+_SCHEMES: dict[str, Scheme] = {
+    "purelib": "purelib",
+    "platlib": "platlib",
+    "scripts": "scripts",
+    "data": "data",
+    "headers": "headers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What the bytes of one member are; made by the ``inspect`` that the caller hands in."""
+
+    content: Content = "other"
+    elf: ElfFacts | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+Inspect = Callable[[str, bytes], Inspected]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What reading one member gave."""
+
+    digest: Digest | None
+    inspected: Inspected
+    faults: tuple[Fault, ...] = ()
+
+
+def read_wheel(path: Path, *, inspect: Inspect, jobs: int = 1, limits: Limits | None = None) -> WheelFacts:
+    """All facts of one wheel; ``inspect(name, data)`` is called with every member that can be an ELF object.
+
+    Raises ``Unreadable`` where the file is no wheel at all; whatever is wrong with a wheel that can be read
+    is among its faults, and never hides the rest.
+    """
+    limits = limits or Limits()
+    file_name = parse_file_name(path.name)
+    try:
+        with path.open("rb") as file:
+            entries, faults = read_directory(file, limits)
+            files = _last_of_each(entries)
+            folders = dist_info_folders(list(files))
+            texts = {
+                name: _text(file, files.get(f"{folders[0]}/{name}") if folders else None, limits)
+                for name in ("METADATA", "WHEEL", "RECORD")
+            }
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from error
+    rows, row_faults = parse_record(texts["RECORD"] or "")
+    algorithms = {r.path: r.algorithm for r in rows if r.algorithm in hashlib.algorithms_guaranteed}
+    seen, too_much = _read_all(path, list(files.values()), algorithms, inspect, jobs, limits)
+    metadata = parse_metadata(texts["METADATA"], texts["WHEEL"])
+    dist_info = folders[0] if folders else None
+    members = tuple(_member(files[name], seen.get(name), metadata) for name in files)
+    all_faults = [*faults, *too_much]
+    for name, one in seen.items():
+        place = _installed(name, metadata)[0]
+        all_faults += [_placed(f, place) for f in (*one.faults, *one.inspected.faults)]
+    held = [n.partition("/")[2] for n in files if dist_info and n.startswith(dist_info + "/")]
+    all_faults += disagreements(file_name, folders, held, metadata)
+    if dist_info is not None and "RECORD" in held:
+        all_faults += row_faults
+        found = {n: seen[n].digest if n in seen else None for n, e in files.items() if not e.is_folder}
+        all_faults += compare(rows, found, dist_info)
+    return WheelFacts(
+        filename=path.name,
+        name=metadata.name or file_name.name,
+        version=metadata.version or file_name.version,
+        build=file_name.build,
+        tags=file_name.tags,
+        wheel_tags=metadata.tags,
+        root_is_purelib=metadata.root_is_purelib,
+        dist_info=dist_info,
+        requires_dist=metadata.requires_dist,
+        provides_extra=metadata.provides_extra,
+        members=members,
+        faults=tuple(all_faults),
+    )
+
+
+def read_member(file: BinaryIO, entry: Entry, limits: Limits | None = None) -> bytes | None:
+    """The inflated bytes of one member, None where they cannot be had or are not what the entry says."""
+    limits = limits or Limits()
+    if entry.size > limits.member or _refusal(entry) is not None:
+        return None
+    try:
+        data = b"".join(_pieces(file, entry))
+    except (OSError, zlib.error):
+        return None
+    return data if len(data) == entry.size and isal_zlib.crc32(data) == entry.crc else None
+
+
+def _last_of_each(entries: Sequence[Entry]) -> dict[str, Entry]:
+    """The entry that zipfile (and so pip) would install under each name: the last one."""
+    return {e.name: e for e in entries}
+
+
+def _text(file: BinaryIO, entry: Entry | None, limits: Limits) -> str | None:
+    if entry is None or entry.size > limits.metadata:
+        return None
+    data = read_member(file, entry, limits)
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def _installed(name: str, metadata: Metadata) -> tuple[str, Scheme]:
+    """Where an installer puts a member, and by which scheme (binary distribution format, "Spreading")."""
+    top, _, rest = name.partition("/")
+    if top.endswith(".data"):
+        key, _, inner = rest.partition("/")
+        scheme = _SCHEMES.get(key)
+        if scheme in ("purelib", "platlib"):
+            return inner, scheme
+        if scheme is not None:
+            return f"{scheme}:{inner}", scheme
+    return name, "purelib" if metadata.root_is_purelib else "platlib"
+
+
+def _placed(fault: Fault, place: str) -> Fault:
+    return fault if fault.member is not None else Fault(fault.rule, fault.message, place, fault.evidence)
+
+
+def _member(entry: Entry, seen: _Seen | None, metadata: Metadata) -> Member:
+    path, scheme = _installed(entry.name, metadata)
+    return Member(
+        name=entry.name,
+        path=path,
+        scheme=scheme,
+        size=entry.size,
+        compressed=entry.compressed,
+        sha256=seen.digest.by_algorithm["sha256"] if seen and seen.digest else "",
+        mode=entry.mode,
+        content="directory" if entry.is_folder else seen.inspected.content if seen else "other",
+        elf=seen.inspected.elf if seen else None,
+    )
+
+
+def _read_all(
+    path: Path,
+    entries: Sequence[Entry],
+    algorithms: dict[str, str],
+    inspect: Inspect,
+    jobs: int,
+    limits: Limits,
+) -> tuple[dict[str, _Seen], list[Fault]]:
+    """Every file's bytes, hashed and inspected, by name in the order of the archive."""
+    faults: list[Fault] = []
+    wanted: list[Entry] = []
+    total = 0
+    for entry in entries:
+        if entry.is_folder:
+            continue
+        total += entry.size
+        if entry.size > limits.member or total > limits.total:
+            faults.append(
+                Fault(
+                    "archive-limit",
+                    f"{entry.name} claims {entry.size} bytes, {total} with all before it: not read",
+                    entry.name,
+                    {"size": entry.size, "total": total},
+                )
+            )
+            total -= entry.size
+        else:
+            wanted.append(entry)
+    task = _Task(path, algorithms, inspect, limits)
+    batches = list(_batches(wanted))
+    if jobs <= 1 or len(batches) < 2 or total < _WORTH_A_FORK:
+        results = [task(b) for b in batches]
+    else:
+        # The largest first, so that no process is left alone with a large one at the end.
+        order = sorted(range(len(batches)), key=lambda i: -sum(e.size for e in batches[i]))
+        with multiprocessing.get_context("fork").Pool(min(jobs, len(batches)), _adopt, (task,)) as pool:
+            done = pool.map(_work, [batches[i] for i in order], chunksize=1)
+        by_batch = dict(zip(order, done, strict=True))
+        results = [by_batch[i] for i in range(len(batches))]
+    seen = {name: one for result in results for name, one in result}
+    return {e.name: seen[e.name] for e in wanted}, faults
+
+
+def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
+    weight = 0
+    for entry in entries:
+        if batch and weight + entry.size > _BATCH:
+            yield batch
+            batch, weight = [], 0
+        batch.append(entry)
+        weight += entry.size
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """Reads batches of members in whichever process it is called."""
+
+    path: Path
+    algorithms: dict[str, str]
+    inspect: Inspect
+    limits: Limits
+
+    def __call__(self, batch: Sequence[Entry]) -> list[tuple[str, _Seen]]:
+        with self.path.open("rb") as file:
+            return [
+                (e.name, _read(file, e, self.algorithms.get(e.name, "sha256"), self.inspect, self.limits))
+                for e in batch
+            ]
+
+
+_task: _Task | None = None  # of this worker process, inherited at the fork
+
+
+def _adopt(task: _Task) -> None:
+    global _task
+    _task = task
+
+
+def _work(batch: Sequence[Entry]) -> list[tuple[str, _Seen]]:
+    return _task(batch) if _task is not None else []
+
+
+def _read(file: BinaryIO, entry: Entry, algorithm: str, inspect: Inspect, limits: Limits) -> _Seen:
+    refusal = _refusal(entry)
+    if refusal is not None:
+        return _Seen(None, Inspected(), (refusal,))
+    hashes: dict[str, Any] = {name: hashlib.new(name) for name in {"sha256", algorithm}}
+    whole: list[bytes] | None = None
+    size = crc = 0
+    text = True
+    try:
+        for piece in _pieces(file, entry):
+            if size == 0 and (piece.startswith(b"\x7fELF") or _named_like_elf(entry.name)):
+                whole = []
+            if size == 0:
+                text = _looks_like_text(piece[:4096])
+            size += len(piece)
+            if size > entry.size:
+                break
+            crc = isal_zlib.crc32(piece, crc)
+            for one in hashes.values():
+                one.update(piece)
+            if whole is not None:
+                whole.append(piece)
+    except (zlib.error, OSError) as error:
+        return _Seen(None, Inspected(), (_broken(entry, f"cannot be inflated ({error})"),))
+    if size != entry.size:
+        how = "more" if size > entry.size else f"only {size} bytes"
+        broken = _broken(entry, f"inflates to {how}; the directory says {entry.size}")
+        return _Seen(None, Inspected(), (broken,))
+    if crc != entry.crc:
+        return _Seen(None, Inspected(), (_broken(entry, "does not have the CRC that the directory says"),))
+    faults = []
+    if size >= limits.ratio_from and size > limits.ratio * max(entry.compressed, 1):
+        ratio = size // max(entry.compressed, 1)
+        faults.append(
+            Fault(
+                "zip-ratio",
+                f"{entry.name} inflates {ratio} times, from {entry.compressed} to {size} bytes",
+                entry.name,
+                {"ratio": ratio, "size": size, "compressed": entry.compressed},
+            )
+        )
+    digest = Digest(
+        size,
+        {
+            name: encoded(h.digest(32) if name.startswith("shake") else h.digest())
+            for name, h in hashes.items()
+        },
+    )
+    if whole is not None or (size == 0 and _named_like_elf(entry.name)):
+        data = whole[0] if whole and len(whole) == 1 else b"".join(whole or ())
+        inspected = inspect(entry.name, data)
+    else:
+        inspected = Inspected("text" if text else "other")
+    return _Seen(digest, inspected, tuple(faults))
+
+
+def _refusal(entry: Entry) -> Fault | None:
+    """Why a member's bytes cannot be had, or None."""
+    if entry.flags & ENCRYPTED:
+        return Fault("zip-unsupported", f"{entry.name} is encrypted; installers cannot read it", entry.name)
+    if entry.method not in (STORED, DEFLATED):
+        return Fault(
+            "zip-unsupported",
+            f"{entry.name} is compressed by method {entry.method}; installers read stored and deflated only",
+            entry.name,
+            {"method": entry.method},
+        )
+    if entry.data_offset is None:
+        return Fault("zip-crc", f"the bytes of {entry.name} are not in the file", entry.name)
+    return None
+
+
+def _broken(entry: Entry, how: str) -> Fault:
+    return Fault("zip-crc", f"{entry.name} {how}", entry.name)
+
+
+def _pieces(file: BinaryIO, entry: Entry) -> Iterator[bytes]:
+    """The inflated bytes in pieces of at most a megabyte, never more than one beyond the announced size."""
+    file.seek(entry.data_offset or 0)
+    left = entry.compressed
+    if entry.method == STORED:
+        while left:
+            piece = file.read(min(_PIECE, left))
+            if not piece:
+                return
+            left -= len(piece)
+            yield piece
+        return
+    inflater = isal_zlib.decompressobj(-15)
+    produced = 0
+    pending = b""
+    while not inflater.eof and produced <= entry.size:
+        if not pending:
+            pending = file.read(min(_PIECE, left))
+            left -= len(pending)
+        piece = inflater.decompress(pending, _PIECE)
+        pending = inflater.unconsumed_tail
+        produced += len(piece)
+        if piece:
+            yield piece
+        elif not pending and not left:
+            return
+
+
+def _named_like_elf(name: str) -> bool:
+    """A shared library by its name: libx.so, libx.so.1.2 (what stands there is looked at, whatever it is)."""
+    base = name.rpartition("/")[2]
+    head, dot, tail = base.partition(".so")
+    return bool(head and dot) and (not tail or tail.replace(".", "").isdigit())
+
+
+def _looks_like_text(head: bytes) -> bool:
+    if b"\0" in head:
+        return False
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        return error.start >= len(head) - 3
+    return True
