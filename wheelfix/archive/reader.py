@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from wheelfix.model.wheel import Content, Member, Scheme, WheelFacts
 
 __all__ = ["Inspect", "Inspected", "Limits", "Unreadable", "read_member", "read_wheel"]
 
+_INFLATE_ERROR: type[Exception] = isal_zlib.error
 _PIECE = 1 << 20
 _WORTH_A_FORK = 12 << 20  # inflated bytes: below, one process is done before two have started
 _BATCH = 8 << 20  # inflated bytes of small members that travel together
@@ -124,7 +124,7 @@ def read_member(file: BinaryIO, entry: Entry, limits: Limits | None = None) -> b
         return None
     try:
         data = b"".join(_pieces(file, entry))
-    except (OSError, zlib.error):
+    except (OSError, _INFLATE_ERROR):
         return None
     return data if len(data) == entry.size and isal_zlib.crc32(data) == entry.crc else None
 
@@ -280,7 +280,7 @@ def _read(file: BinaryIO, entry: Entry, algorithm: str, inspect: Inspect, limits
                 one.update(piece)
             if whole is not None:
                 whole.append(piece)
-    except (zlib.error, OSError) as error:
+    except (_INFLATE_ERROR, OSError) as error:
         return _Seen(None, Inspected(), (_broken(entry, f"cannot be inflated ({error})"),))
     if size != entry.size:
         how = "more" if size > entry.size else f"only {size} bytes"
