@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from wheelfix.elf import layout as elf
 from wheelfix.elf import tables
+from wheelfix.elf.fatbin import AMD_SECTION, NVIDIA_SECTIONS, amd_code, merged, nvidia_code
 from wheelfix.elf.image import small_image
 from wheelfix.elf.layout import Broken, Buffer, ElfLimits, Layout, read_layout
 from wheelfix.model.elf import (
@@ -27,6 +28,7 @@ from wheelfix.model.elf import (
     PT_DYNAMIC,
     PT_INTERP,
     PT_LOAD,
+    DeviceCode,
     ElfFacts,
     Symbol,
     VersionDef,
@@ -173,6 +175,7 @@ def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: ElfLimi
         constructors=arrays // layout.word,
         library_names=_library_names(data, layout, strings),
         strings=frozenset(s for s in wanted if _holds(data, layout, s)),
+        device_code=_device_code(data, layout),
     )
 
 
@@ -289,6 +292,17 @@ def _symbols(
     lookups = tables.symbol_lookups(data, layout)
     count = tables.symbol_count(data, layout, lookups, limits)
     return tables.symbols(data, layout, count, strings, versions, lookups, limits)
+
+
+def _device_code(data: Buffer, layout: Layout) -> tuple[DeviceCode, ...]:
+    """What the sections of GPU code hold; an object without section headers tells nothing of it."""
+    found = []
+    for s in layout.sections:
+        decode = amd_code if s.name == AMD_SECTION else nvidia_code if s.name in NVIDIA_SECTIONS else None
+        if decode is not None and s.kind != elf.SHT_NOBITS:
+            with memoryview(data) as whole, whole[s.offset : s.offset + s.size] as part:
+                found.append(decode(part))
+    return merged(*found)
 
 
 def _library_names(data: Buffer, layout: Layout, strings: bytes) -> tuple[str, ...]:
