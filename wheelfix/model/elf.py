@@ -171,12 +171,18 @@ class ElfFacts:
     verdef: tuple[VersionDef, ...] = ()
     versioned: bool = False  # DT_VERSYM is present
     symbols: tuple[Symbol, ...] = ()  # .dynsym without its null entry
-    local_names: frozenset[str] = frozenset()  # defined functions and objects of .symtab that .dynsym does not export
+    local_names: frozenset[str] = (
+        frozenset()
+    )  # defined functions and objects of .symtab that .dynsym does not export
     x86_isa_needed: int = 0  # GNU_PROPERTY_X86_ISA_1_NEEDED bits (1 baseline, 2 v2, 4 v3, 8 v4)
     build_id: str | None = None  # hexadecimal
     constructors: int = 0  # entries of DT_INIT_ARRAY and DT_PREINIT_ARRAY
-    library_names: tuple[str, ...] = ()  # names like libx.so.1 that stand NUL-terminated in an allocated section, if it imports dlopen
-    strings: frozenset[str] = frozenset()  # which of the wanted strings stand NUL-terminated in an allocated section
+    library_names: tuple[
+        str, ...
+    ] = ()  # names like libx.so.1 that stand NUL-terminated in an allocated section, if it imports dlopen
+    strings: frozenset[str] = (
+        frozenset()
+    )  # which of the wanted strings stand NUL-terminated in an allocated section
     complete: bool = True
     device_code: tuple[DeviceCode, ...] = ()
 

@@ -46,13 +46,15 @@ class World:
     kernel resolves ``missing/..`` to nothing). Both may be lazy views of a real file system.
     ``host`` answers the loader's last step (cache and default folders) by the name in DT_NEEDED.
     ``externals`` answers for libraries that only a distribution that was not given can hold: they are
-    found where nothing else finds them, with facts that are not ``complete``.
+    found where nothing else finds them, with facts that are not ``complete``. ``preloaded`` holds, by name and
+    SONAME, what importing a required distribution has loaded before the wheel's own objects are opened.
     """
 
     files: Mapping[str, Node]
     folders: Container[str]
     host: Mapping[str, Node] = field(default_factory=dict)
     externals: Mapping[str, Node] = field(default_factory=dict)
+    preloaded: Mapping[str, Node] = field(default_factory=dict)
     interpreter: tuple[Node, ...] = ()  # the interpreter and its closure, in scope order
     libc: Literal["glibc", "musl"] = "glibc"
     libc_version: tuple[int, int] = (2, 17)

@@ -30,6 +30,7 @@ class Member:
     mode: int | None = None  # Unix permission bits; None where the archive was not made on Unix
     content: Content = "other"
     elf: ElfFacts | None = None
+    ctypes_names: tuple[str, ...] = ()  # library names in the text of a .py file that speaks of ctypes
 
 
 @dataclass(frozen=True, slots=True)

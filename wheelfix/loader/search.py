@@ -1,0 +1,157 @@
+"""Where the loader finds one library: glibc's elf/dl-load.c and musl's ldso/dynlink.c as pure functions.
+
+The resolver of "what would ld.so do". Where repair takes a missing library from on the build host is
+another question, answered in ``wheelfix.repair``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from wheelfix.loader.paths import elements, expanded, readable, resolved
+from wheelfix.model.elf import DF_1_NODEFLIB, ElfFacts
+from wheelfix.model.resolution import EdgeRule, EdgeStatus, Node, World
+
+# musl ldso/dynlink.c, load_library: these names, up to the dot, are the loader itself.
+_MUSL_SELF = re.compile(r"lib(?:c|pthread|rt|m|dl|util|xnet)\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The outcome of one search; the fields are those of ``Edge``. ``node`` is None where nothing was found."""
+
+    status: EdgeStatus
+    node: Node | None = None
+    rule: EdgeRule | None = None
+    via: Node | None = None
+    entry: str | None = None
+    tried: tuple[str, ...] = ()
+    detail: str | None = None
+
+
+def search(world: World, name: str, chain: Sequence[Node]) -> Hit:
+    """Where the loader finds ``name`` for the object ``chain[0]``, which ``chain[1]`` loaded, and so on.
+
+    Objects that are loaded already are the caller's business. The order is the loader's: DT_RPATH up the chain,
+    LD_LIBRARY_PATH, DT_RUNPATH of the requester, cache and default folders (glibc); LD_LIBRARY_PATH, the
+    paths of the whole chain, default folders (musl). Then what an import has loaded before, and last the
+    libraries that only an absent distribution can hold.
+    """
+    if "/" in name:
+        return _by_path(world, name, chain[0])
+    if world.libc == "musl" and _MUSL_SELF.match(name):
+        own = world.host.get(name) or next((n for k, n in world.host.items() if _MUSL_SELF.match(k)), None)
+        if own is not None:
+            return Hit("host", own, "default")
+    tried: list[str] = []
+    detail: str | None = None
+    for rule, via, entry, folder in _folders(world, chain):
+        for candidate in _candidates(folder, name, world):
+            tried.append(readable(candidate))
+            node = world.files.get(candidate)
+            if node is None:
+                continue
+            reason, fatal = unfit(world, node)
+            if reason is None:
+                return Hit("found", node, rule, via, entry, tuple(tried))
+            detail = f"{node.path} {reason}"
+            if fatal:
+                return Hit("missing", None, rule, via, entry, tuple(tried), detail)
+    default = not (chain[0].elf and chain[0].elf.flags_1 & DF_1_NODEFLIB)
+    if default:
+        tried.append("the host's cache and default folders")
+        if name in world.host:
+            return Hit("host", world.host[name], "default", tried=tuple(tried), detail=detail)
+    if name in world.preloaded:
+        return Hit(
+            "already-loaded", world.preloaded[name], "soname-loaded", tried=tuple(tried), detail=detail
+        )
+    if name in world.externals:
+        return Hit("external", world.externals[name], tried=tuple(tried), detail=detail)
+    return Hit("missing", tried=tuple(tried), detail=detail)
+
+
+def unfit(world: World, node: Node) -> tuple[str | None, bool]:
+    """Why the loader does not map a file that it found, and whether that ends the search.
+
+    glibc's open_verify passes over another class or machine and stops at what is no ELF file; musl opens the
+    first file of the name and stops at whatever is wrong with it.
+    """
+    elf = node.elf
+    if elf is None:
+        return "is no ELF object (invalid ELF header)", True
+    if not elf.complete:
+        return None, False
+    if elf.bits != world.bits or elf.machine != world.machine:
+        return f"is for another machine ({_named(elf)})", world.libc == "musl"
+    if elf.big_endian != world.big_endian:
+        return "has the other byte order", True
+    return None, False
+
+
+def found_by_itself(world: World, name: str, chain: Sequence[Node]) -> bool:
+    """Whether the requester's own path or an inherited RPATH leads to the library, loaded already or not."""
+    return search(world, name, chain).status in ("found", "host")
+
+
+def _named(elf: ElfFacts) -> str:
+    return elf.arch or f"e_machine {elf.machine}"
+
+
+def _by_path(world: World, name: str, requester: Node) -> Hit:
+    """A name with a slash is opened as it is (tokens expanded); a relative one depends on the working directory."""
+    path = expanded(name, posixpath.dirname(requester.location), world)
+    at = resolved(path, world.folders) if path is not None else None
+    node = world.files.get(at) if at is not None else None
+    if node is None:
+        return Hit("missing", tried=(name,))
+    reason, _ = unfit(world, node)
+    if reason is not None:
+        return Hit("missing", tried=(name,), detail=f"{node.path} {reason}")
+    return Hit("found", node, tried=(name,))
+
+
+def _folders(world: World, chain: Sequence[Node]) -> Iterator[tuple[EdgeRule, Node | None, str, str]]:
+    """The folders in the order of search: rule, the object whose entry it is, the entry, the folder."""
+    if world.libc == "musl":
+        yield from _library_path(world)
+        for node in chain:
+            yield from _of(world, node, "runpath" if node.elf and node.elf.runpath is not None else "rpath")
+        return
+    requester = chain[0]
+    if requester.elf is None or requester.elf.runpath is None:
+        for node in chain:
+            # elf/get-dynamic-info.h drops DT_RPATH where the object has DT_RUNPATH.
+            if node.elf is not None and node.elf.runpath is None:
+                yield from _of(world, node, "rpath")
+    yield from _library_path(world)
+    yield from _of(world, requester, "runpath")
+
+
+def _library_path(world: World) -> Iterator[tuple[EdgeRule, Node | None, str, str]]:
+    for folder in world.library_path:
+        yield "ld-library-path", None, readable(folder), folder
+
+
+def _of(world: World, node: Node, rule: EdgeRule) -> Iterator[tuple[EdgeRule, Node | None, str, str]]:
+    if node.elf is None:
+        return
+    path = node.elf.runpath if rule == "runpath" else node.elf.rpath
+    for entry in elements(path, world.libc):
+        folder = expanded(entry, posixpath.dirname(node.location), world)
+        if folder is not None:
+            yield rule, node, entry, folder
+
+
+def _candidates(folder: str, name: str, world: World) -> Iterator[str]:
+    """The files tried in one folder: glibc-hwcaps (and legacy) subfolders first."""
+    base = resolved(folder + "/.", world.folders)
+    if base is None or base not in world.folders:
+        return
+    for sub in world.subfolders:
+        if f"{base}/{sub}".rstrip("/") in world.folders:
+            yield posixpath.join(base, sub, name)
+    yield posixpath.join(base, name)
