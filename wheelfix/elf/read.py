@@ -210,7 +210,13 @@ def _named(image: bytes) -> _Named:
         raise Broken("elf-truncated", "its dynamic segment or its notes cannot be parsed")
     found: dict[int, list[str]] = {}
     for entry in binary.dynamic_entries:
-        if isinstance(entry, lief.ELF.DynamicEntryLibrary | lief.ELF.DynamicSharedObject):
+        if isinstance(
+            entry,
+            lief.ELF.DynamicEntryLibrary
+            | lief.ELF.DynamicSharedObject
+            | lief.ELF.DynamicEntryFilter
+            | lief.ELF.DynamicEntryAuxiliary,
+        ):
             text = entry.name
         elif isinstance(entry, lief.ELF.DynamicEntryRpath):
             text = entry.rpath
