@@ -21,7 +21,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from wheelfix.elf import tables
-from wheelfix.elf.image import version_records
 from wheelfix.elf.layout import (
     DT_AUXILIARY,
     DT_FILTER,
@@ -37,6 +36,7 @@ from wheelfix.elf.layout import (
     read_layout,
 )
 from wheelfix.elf.proof import EditFailed, prove
+from wheelfix.elf.versions import version_records
 from wheelfix.model.elf import PT_DYNAMIC
 from wheelfix.model.plan import ElfChange
 
@@ -150,14 +150,13 @@ class _Dynamic:
         self._files: dict[int, int] = {}  # file offset of a vn_file field -> its value
         self._names: set[int] = set()  # strings of verneed and verdef that stay as they are
         for pointer in (DT_VERNEED, DT_VERDEF):
-            if layout.value(pointer):
-                for record in version_records(data, layout, pointer, limits):
-                    if record.name is not None:
-                        (value,) = struct.unpack_from(layout.order + "I", data, record.name)
-                        if record.head:
-                            self._files[record.name] = value
-                        else:
-                            self._names.add(value)
+            for record in version_records(data, layout, pointer, limits):
+                if record.name_at is not None:
+                    (value,) = struct.unpack_from(layout.order + "I", data, record.name_at)
+                    if record.head:
+                        self._files[record.name_at] = value
+                    else:
+                        self._names.add(value)
 
     def remove_needed(self, names: Iterable[str]) -> None:
         """Drop every DT_NEEDED of these names; the loader would still look for a file that verneed names."""

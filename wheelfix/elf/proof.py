@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from wheelfix.elf import layout as elf
 from wheelfix.elf import tables
-from wheelfix.elf.image import version_table
 from wheelfix.elf.layout import Broken, ElfLimits, Layout, read_layout
 from wheelfix.elf.read import read
+from wheelfix.elf.versions import version_table
 from wheelfix.model.elf import (
     PT_DYNAMIC,
     PT_GNU_EH_FRAME,
@@ -197,7 +197,7 @@ def _tables(data: bytes, layout: Layout) -> Iterator[tuple[str, tuple[list[tuple
     for tag, name in ((elf.DT_VERNEED, "verneed"), (elf.DT_VERDEF, "verdef")):
         address = layout.value(tag)
         if address:
-            content = version_table(data, layout, tag, ElfLimits())[1]
+            content = version_table(data, layout, tag, ElfLimits())
             yield name, ([(address, address + len(content))], content)
     for kind, name in (
         (PT_INTERP, "interpreter"),

@@ -1,8 +1,8 @@
 """From bytes to what an ELF object says of itself.
 
 ``layout`` walks the headers and checks every range against the file first; LIEF then reads the dynamic
-strings, the version tables and the notes from a small image of checked ranges, and ``tables`` decodes
-symbols and relocations. A hostile or damaged file gives faults, never an exception.
+strings and the notes from a small image of checked ranges, ``versions`` and ``tables`` decode versions, symbols
+and relocations. A hostile or damaged file gives faults, never an exception.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from wheelfix.elf import tables
 from wheelfix.elf.fatbin import AMD_SECTION, NVIDIA_SECTIONS, amd_code, merged, nvidia_code
 from wheelfix.elf.image import small_image
 from wheelfix.elf.layout import Broken, Buffer, ElfLimits, Layout, read_layout
+from wheelfix.elf.versions import version_definitions, version_needs
 from wheelfix.model.elf import (
     DF_SYMBOLIC,
     DF_TEXTREL,
@@ -33,7 +34,6 @@ from wheelfix.model.elf import (
     Symbol,
     VersionDef,
     VersionNeed,
-    VersionRef,
 )
 from wheelfix.model.finding import Fault
 from wheelfix.model.wheel import Content
@@ -41,7 +41,6 @@ from wheelfix.model.wheel import Content
 if TYPE_CHECKING:
     import lief
 
-_VER_FLG_BASE, _VER_FLG_WEAK = 1, 2
 _LIBRARY_FILE = re.compile(r"\.so(\.\d+)*$")
 _LIBRARY_NAME = re.compile(rb"lib[\w.+-]*\.so(?:\.\d+)*")
 # What the magic bytes of a file that is no ELF object tell (Mach-O: both orders, both sizes, universal).
@@ -137,7 +136,9 @@ def _kind_of(head: bytes) -> tuple[Content, str]:
 def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: ElfLimits) -> ElfFacts:
     strings = tables.string_table(data, layout, limits)
     named = _named(small_image(data, layout, strings, limits))
-    symbols = _symbols(data, layout, strings, named, limits)
+    verneed = version_needs(data, layout, strings, limits)
+    verdef = version_definitions(data, layout, strings, limits)
+    symbols = _symbols(data, layout, strings, _version_names(verneed, verdef), limits)
     interpreter = next((s for s in layout.segments if s.kind == PT_INTERP), None)
     flags = layout.value(elf.DT_FLAGS) or 0
     arrays = (layout.value(elf.DT_INIT_ARRAYSZ) or 0) + (layout.value(elf.DT_PREINIT_ARRAYSZ) or 0)
@@ -165,8 +166,8 @@ def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: ElfLimi
         relr=layout.value(elf.DT_RELR) is not None,
         segments=layout.segments,
         sections=layout.sections,
-        verneed=named.verneed,
-        verdef=named.verdef,
+        verneed=verneed,
+        verdef=verdef,
         versioned=layout.value(elf.DT_VERSYM) is not None,
         symbols=symbols,
         local_names=tables.local_names(data, layout, symbols, limits),
@@ -189,8 +190,6 @@ class _Named:
     runpath: str | None = None
     filters: tuple[str, ...] = ()
     auxiliaries: tuple[str, ...] = ()
-    verneed: tuple[VersionNeed, ...] = ()
-    verdef: tuple[VersionDef, ...] = ()
     x86_isa_needed: int = 0
     build_id: str | None = None
 
@@ -233,25 +232,6 @@ def _named(image: bytes) -> _Named:
         runpath=_last(found, elf.DT_RUNPATH),
         filters=tuple(found.get(elf.DT_FILTER, ())),
         auxiliaries=tuple(found.get(elf.DT_AUXILIARY, ())),
-        verneed=tuple(
-            VersionNeed(
-                _text(need.name),
-                tuple(
-                    VersionRef(_text(v.name), v.other & 0x7FFF, bool(v.flags & _VER_FLG_WEAK))
-                    for v in need.get_auxiliary_symbols()
-                ),
-            )
-            for need in binary.symbols_version_requirement
-        ),
-        verdef=tuple(
-            VersionDef(
-                _text(next(iter(d.auxiliary_symbols)).name),
-                d.ndx & 0x7FFF,
-                bool(d.flags & _VER_FLG_BASE),
-                bool(d.flags & _VER_FLG_WEAK),
-            )
-            for d in binary.symbols_version_definition
-        ),
         x86_isa_needed=isa,
         build_id=build_id,
     )
@@ -286,15 +266,20 @@ def _text(raw: str | bytes) -> str:
     return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
-def _symbols(
-    data: Buffer, layout: Layout, strings: bytes, named: _Named, limits: ElfLimits
-) -> tuple[Symbol, ...]:
-    versions: dict[int, tuple[str, str | None]] = {
-        d.index: (d.name, None) for d in named.verdef if not d.base
-    }
-    versions.update((v.index, (v.name, need.file)) for need in named.verneed for v in need.versions)
-    for reserved in (0, 1):  # VER_NDX_LOCAL and VER_NDX_GLOBAL name no version
+def _version_names(
+    verneed: Iterable[VersionNeed], verdef: Iterable[VersionDef]
+) -> dict[int, tuple[str, str | None]]:
+    """What a versym entry means: the name, and the file that it is wanted of (None for a definition)."""
+    versions: dict[int, tuple[str, str | None]] = {d.index: (d.name, None) for d in verdef if not d.base}
+    versions.update((v.index, (v.name, need.file)) for need in verneed for v in need.versions)
+    for reserved in (tables.VER_NDX_LOCAL, tables.VER_NDX_GLOBAL):
         versions.pop(reserved, None)
+    return versions
+
+
+def _symbols(
+    data: Buffer, layout: Layout, strings: bytes, versions: tables.Versions, limits: ElfLimits
+) -> tuple[Symbol, ...]:
     lookups = tables.symbol_lookups(data, layout)
     count = tables.symbol_count(data, layout, lookups, limits)
     return tables.symbols(data, layout, count, strings, versions, lookups, limits)

@@ -44,7 +44,7 @@ from wheelfix.model.elf import (
     Symbol,
 )
 
-VER_NDX_GLOBAL = 1  # the versym entry of a symbol without a version
+VER_NDX_LOCAL, VER_NDX_GLOBAL = 0, 1  # versym entries that name no version
 
 #: A version index -> (name of the node, file that verneed names, None for a definition).
 Versions = Mapping[int, tuple[str, str | None]]
