@@ -442,6 +442,27 @@ def test_any_machine_is_read_from_any_host(make: Make, arch: str, tmp_path: Path
     assert tuple(re.findall(r"NEEDED.*\[(.*)\]", shown.stdout)) == found.needed
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("machine", [3, 8, 20, 21, 22, 40, 62, 183, 243, 258, 0xFFFF])
+def test_a_class_that_does_not_go_with_the_machine_hides_nothing(
+    make: Make, bits: int, order: str, machine: int
+) -> None:
+    # x32 is such a pair, and a real one; LIEF finds no dynamic entry in the others.
+    found = facts(
+        make(
+            bits,
+            order,
+            machine,
+            needed=["libc.so.6"],
+            soname="libx.so",
+            symbols=[("a", 0x12, 0)],
+            wide_hash=bits == 64 and machine == 22,
+        )
+    )
+    assert (found.needed, found.soname, len(found.symbols)) == (("libc.so.6",), "libx.so", 1)
+
+
 def test_symbols_that_only_a_relocation_knows_are_counted(make: Make) -> None:
     blob = make(symbols=[("a", 0x12, 0), ("b", 0x12, 0)], relocations=[(2, 6)])
     # An object that defines nothing has a hash table that counts nothing: nchain is 0.

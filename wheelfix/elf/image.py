@@ -23,9 +23,9 @@ from wheelfix.elf.layout import (
     ElfLimits,
     Layout,
 )
-from wheelfix.model.elf import ET_CORE, ET_DYN, PT_DYNAMIC, PT_GNU_PROPERTY, PT_LOAD, PT_NOTE
+from wheelfix.model.elf import ET_CORE, ET_DYN, PT_DYNAMIC, PT_GNU_PROPERTY, PT_LOAD, PT_NOTE, ElfFacts
 
-_STRING_TAGS = (DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH, DT_FILTER, DT_AUXILIARY)
+STRING_TAGS = (DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH, DT_FILTER, DT_AUXILIARY)
 
 
 def small_image(data: Buffer, layout: Layout, strings: bytes, limits: ElfLimits) -> bytes:
@@ -37,7 +37,7 @@ def small_image(data: Buffer, layout: Layout, strings: bytes, limits: ElfLimits)
     entries: list[tuple[int, int]] = []
     offset = 64 + 56 * (3 + len(layout.segments))  # room for the headers of either class
     if layout.dynamic:
-        entries = [(t, v) for t, v in layout.dynamic if t in _STRING_TAGS]
+        entries = [(t, v) for t, v in layout.dynamic if t in STRING_TAGS]
         for tag, value in entries:
             if strings.find(b"\0", value) < 0:
                 raise Broken("elf-truncated", f"the string of dynamic entry {tag:#x} lies outside DT_STRTAB")
@@ -76,7 +76,7 @@ def _assemble(layout: Layout, parts: list[tuple[int, int, bytes]]) -> bytes:
     ident = b"\x7fELF" + bytes([layout.bits // 32, 1 if layout.order == "<" else 2, 1]) + bytes(9)
     body[:head] = ident + struct.pack(
         layout.order + ("HHIQQQIHHHHHH" if wide else "HHIIIIIHHHHHH"),
-        ET_DYN, layout.machine, 1, 0, head, 0, layout.abi_flags, head, phdr, len(headers), 0, 0, 0,
+        ET_DYN, _machine(layout), 1, 0, head, 0, layout.abi_flags, head, phdr, len(headers), 0, 0, 0,
     )  # fmt: skip
     for i, (kind, flags, offset, size, align) in enumerate(headers):
         form = layout.order + ("IIQQQQQQ" if wide else "8I")
@@ -87,3 +87,11 @@ def _assemble(layout: Layout, parts: list[tuple[int, int, bytes]]) -> bytes:
         )
         struct.pack_into(form, body, head + i * phdr, *fields)
     return bytes(body)
+
+
+def _machine(layout: Layout) -> int:
+    """LIEF goes by the machine where class or byte order say otherwise, and finds nothing: it gets one that fits."""
+    big_endian = layout.order == ">"
+    if ElfFacts(machine=layout.machine, bits=layout.bits, big_endian=big_endian).arch is not None:
+        return layout.machine
+    return 22 if big_endian else 62 if layout.bits == 64 else 3

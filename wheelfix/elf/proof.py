@@ -13,6 +13,7 @@ from wheelfix.elf.layout import Broken, ElfLimits, Layout, read_layout
 from wheelfix.elf.read import read
 from wheelfix.elf.versions import version_table
 from wheelfix.model.elf import (
+    ET_EXEC,
     PT_DYNAMIC,
     PT_GNU_EH_FRAME,
     PT_GNU_PROPERTY,
@@ -124,9 +125,10 @@ def _prove_headers(before: bytes, first: Layout, after: bytes, second: Layout) -
 def _live(layout: Layout, stripped: bool) -> list[tuple[int, int]]:
     """Address ranges of the bytes of the file that must stay: start and end.
 
-    Everything that is mapped; after strip the sections, since it drops what an earlier patchelf left
-    behind between them.
+    Everything that is mapped. Only the sections after strip, which drops what an earlier patchelf left behind
+    between them, and in a program at fixed addresses, whose first segment patchelf splits.
     """
+    stripped = stripped or layout.type == ET_EXEC
     if stripped and layout.sections:
         return [
             (s.address, s.address + s.size)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from wheelfix.elf import layout as elf
 from wheelfix.elf import tables
 from wheelfix.elf.fatbin import AMD_SECTION, NVIDIA_SECTIONS, amd_code, merged, nvidia_code
-from wheelfix.elf.image import small_image
+from wheelfix.elf.image import STRING_TAGS, small_image
 from wheelfix.elf.layout import Broken, Buffer, ElfLimits, Layout, read_layout
 from wheelfix.elf.versions import version_definitions, version_needs
 from wheelfix.model.elf import (
@@ -135,7 +135,7 @@ def _kind_of(head: bytes) -> tuple[Content, str]:
 
 def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: ElfLimits) -> ElfFacts:
     strings = tables.string_table(data, layout, limits)
-    named = _named(small_image(data, layout, strings, limits))
+    named = _named(small_image(data, layout, strings, limits), layout)
     verneed = version_needs(data, layout, strings, limits)
     verdef = version_definitions(data, layout, strings, limits)
     symbols = _symbols(data, layout, strings, _version_names(verneed, verdef), limits)
@@ -194,7 +194,7 @@ class _Named:
     build_id: str | None = None
 
 
-def _named(image: bytes) -> _Named:
+def _named(image: bytes, layout: Layout) -> _Named:
     if not image:
         return _Named()
     import lief
@@ -224,6 +224,8 @@ def _named(image: bytes) -> _Named:
         else:
             continue
         found.setdefault(int(entry.tag), []).append(_text(text))
+    if sum(map(len, found.values())) != sum(t in STRING_TAGS for t, _ in layout.dynamic):
+        raise Broken("elf-truncated", "its dynamic segment cannot be parsed whole")
     isa, build_id = _notes(binary, lief)
     return _Named(
         soname=_last(found, elf.DT_SONAME),
