@@ -85,18 +85,18 @@ def _for_linux(subject: Subject) -> bool:
 def _needed(subject: Subject) -> Iterator[Finding]:
     """A file of the wheel that a DT_NEEDED leads to and that holds something else.
 
-    The loader's edge says so: it stays missing, with the path of the file that stood there.
+    The loader's edge says so: it stays missing, and its detail starts with the path of what stood there.
     """
-    others = {m.path: m for m in subject.wheel.members if m.content not in ("elf", "directory")}
-    for scene in subject.scenes:
-        for load in scene.loads:
-            for edge in load.edges:
-                member = others.get(edge.path or "")
-                if edge.status == "missing" and member is not None:
-                    yield NOT_ELF.finding(
-                        f"{edge.object} needs {edge.needed}, and the file that the loader finds, {member.path}, "
-                        "is no ELF object",
-                        member=member.path,
-                        library=edge.needed,
-                        evidence={"object": edge.object, "content": member.content, "detail": edge.detail},
-                    )
+    others = [m for m in subject.wheel.members if m.content not in ("elf", "directory")]
+    for edge in (e for s in subject.scenes for load in s.loads for e in load.edges):
+        if edge.status != "missing" or edge.detail is None:
+            continue
+        for member in others:
+            if edge.detail.startswith(f"{member.path} "):
+                yield NOT_ELF.finding(
+                    f"{edge.object} needs {edge.needed}, and the file that the loader finds, {member.path}, "
+                    "is no ELF object",
+                    member=member.path,
+                    library=edge.needed,
+                    evidence={"object": edge.object, "content": member.content},
+                )

@@ -1,0 +1,77 @@
+"""The rules on damaged objects and on files in their place, on literal facts."""
+
+from __future__ import annotations
+
+import pytest
+
+from wheelfix.checks.elf import check
+from wheelfix.checks.subject import Scene, Subject
+from wheelfix.model.elf import ElfFacts
+from wheelfix.model.finding import Fault, Finding
+from wheelfix.model.policy import PlatformPolicy, Policy
+from wheelfix.model.resolution import Edge, EdgeStatus, Load, Node, World
+from wheelfix.model.wheel import Member, WheelFacts
+
+LINUX = PlatformPolicy("manylinux_2_28_x86_64", "x86_64", "glibc", (2, 28), frozenset(), {})
+LINUX_TAG, MAC_TAG = "cp311-cp311-manylinux_2_28_x86_64", "cp311-cp311-macosx_11_0_arm64"
+EXTENSION = Member("pkg/_ext.so", "pkg/_ext.so", content="elf", elf=ElfFacts(needed=("libhelper.so",)))
+SCRIPT = Member("pkg/lib/libhelper.so", "pkg/lib/libhelper.so", content="text")
+
+
+def judged(
+    *faults: Fault,
+    tag: str = LINUX_TAG,
+    members: tuple[Member, ...] = (EXTENSION, SCRIPT),
+    status: EdgeStatus = "missing",
+    detail: str | None = None,
+) -> list[Finding]:
+    node = Node("pkg/_ext.so", "/x/pkg/_ext.so", EXTENSION.elf)
+    edge = Edge("pkg/_ext.so", "pkg/_ext.so", "libhelper.so", status, detail=detail)
+    scene = Scene(LINUX, World({}, frozenset()), (Load(node, (node,), (edge,)),))
+    wheel = WheelFacts("x.whl", tags=(tag,), members=members, faults=faults)
+    return list(check(Subject(wheel, (LINUX,), (scene,), Policy())))
+
+
+@pytest.mark.parametrize("rule", ["not-elf", "elf-truncated", "elf-bad-alignment", "elf-limit"])
+def test_what_the_reader_saw_is_an_error_of_its_rule(rule: str) -> None:
+    (finding,) = judged(Fault(rule, "it is broken", "pkg/x.so", {"size": 4}))
+    assert (finding.rule, finding.severity, finding.member) == (rule, "error", "pkg/x.so")
+    assert finding.message == "pkg/x.so: it is broken"
+    assert finding.evidence == {"size": 4}
+
+
+def test_faults_of_other_rules_are_other_checks_business() -> None:
+    assert judged(Fault("zip-crc", "wrong", "pkg/x.so")) == []
+
+
+def test_a_text_that_a_needed_leads_to_is_told_once_with_the_library() -> None:
+    detail = "pkg/lib/libhelper.so is no ELF object"
+    (finding,) = judged(Fault("not-elf", "is a linker script", "pkg/lib/libhelper.so"), detail=detail)
+    assert (finding.rule, finding.member, finding.library) == (
+        "not-elf",
+        "pkg/lib/libhelper.so",
+        "libhelper.so",
+    )
+
+
+def test_a_text_under_any_name_that_a_needed_leads_to_is_told() -> None:
+    odd = Member("pkg/lib/libodd", "pkg/lib/libodd", content="text")
+    (finding,) = judged(members=(EXTENSION, odd), detail="pkg/lib/libodd is no ELF object")
+    assert finding.member == "pkg/lib/libodd"
+
+
+@pytest.mark.parametrize(
+    ("status", "detail"),
+    [("missing", None), ("found", None), ("missing", "pkg/lib/libhelper.so.1 is for another machine")],
+)
+def test_a_library_that_is_missing_or_of_another_machine_is_no_text(
+    status: EdgeStatus, detail: str | None
+) -> None:
+    assert judged(status=status, detail=detail) == []
+
+
+def test_a_library_of_another_system_in_a_wheel_for_it_is_right() -> None:
+    fault = Fault("not-elf", "is a Mach-O object", "pkg/_ext.so")
+    assert judged(fault, tag=MAC_TAG, members=(SCRIPT,)) == []
+    assert len(judged(fault, tag=LINUX_TAG, members=(SCRIPT,))) == 1
+    assert len(judged(fault, tag="py3-none-any", members=(SCRIPT,))) == 1
