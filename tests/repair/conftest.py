@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -99,6 +100,30 @@ class Forge:
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, data)
         return target
+
+    def repair(self, *arguments: Path | str, **env: str) -> tuple[int, str]:
+        """Exit code and output of ``wheelfix repair``; results go to ``out`` unless -w says otherwise."""
+        clean = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "SOURCE_DATE_EPOCH")}
+        words = [str(a) for a in arguments]
+        if "-w" not in words:
+            words += ["-w", str(self.folder / "out")]
+        command = [sys.executable, "-m", "wheelfix", "repair", *words]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**clean, **env}, cwd=self.folder, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def repaired(self, wheel: Path, *arguments: Path | str, away: str | None = None, **env: str) -> Path:
+        """The one wheel that a repair writes. ``away`` names a folder of this machine that exists for repair alone."""
+        if away is not None:
+            env["LD_LIBRARY_PATH"] = str(self.folder / away)
+        code, text = self.repair(wheel, *arguments, **env)
+        if away is not None:
+            (self.folder / away).rename(self.folder / f"{away}.away")
+        found = sorted((self.folder / "out").glob("*"))
+        if code or len(found) != 1:
+            raise AssertionError(f"exit {code}, wrote {[f.name for f in found]}: {text}")
+        return found[0]
 
     def install(self, wheel: Path, target: str = "site") -> Path:
         """Unpack a wheel as ``pip install --target`` does."""

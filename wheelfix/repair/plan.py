@@ -131,14 +131,23 @@ def draft(
 
 
 def with_tags(plan: Plan, survey: Survey, platforms: tuple[str, ...], why: str) -> Plan:
-    """The plan with the tags of its result; without a retag where they stay as they are."""
+    """The plan with the tags of its result; without a retag where they stay as they are.
+
+    The file name is what installers go by: where WHEEL names other platforms, it follows. Other Pythons or ABIs
+    in WHEEL are nothing that repair could decide.
+    """
     wheel = survey.wheel
-    if platforms == wheel.platforms and set(wheel.wheel_tags) == set(wheel.tags):
+    stems = {t.rsplit("-", 1)[0] for t in wheel.tags}
+    if {t.rsplit("-", 1)[0] for t in wheel.wheel_tags} != stems:
+        return plan
+    # What is compiled belongs into platlib, where installers of split layouts look for it (PEP 427).
+    platlib = wheel.root_is_purelib and any(
+        ":" not in p and ".data/" not in m.name for p, m in survey.objects.items()
+    )
+    if platforms == wheel.platforms and set(wheel.wheel_tags) == set(wheel.tags) and not platlib:
         return plan
     name = filename_for(wheel, platforms)
     tags = tags_for(wheel, platforms)
-    # A wheel for any platform installs into purelib; one with ELF objects belongs into platlib.
-    platlib = wheel.root_is_purelib and "any" in wheel.platforms
     return replace(plan, filename=name, retag=Retag(wheel.tags, tags, name, why, platlib))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from wheelfix.model.elf import ElfFacts, Section
-from wheelfix.model.finding import Finding
+from wheelfix.model.finding import Fault, Finding
 from wheelfix.model.plan import ElfChange, Plan
 from wheelfix.model.wheel import Member, WheelFacts
 
@@ -68,7 +68,9 @@ def planned_wheel(wheel: WheelFacts, plan: Plan, grafted: Mapping[str, ElfFacts]
             member = replace(member, name=shim.program, path=shim.location, scheme="platlib")
         change = changes.get(member.name)
         if change is not None and member.elf is not None:
-            member = replace(member, elf=changed(member.elf, change), sha256="")
+            member = replace(
+                member, elf=changed(member.elf, change), sha256=_planned_hash(member.sha256, change)
+            )
         if member.name in modes:
             member = replace(member, mode=modes[member.name])
         members.append(member)
@@ -80,6 +82,7 @@ def planned_wheel(wheel: WheelFacts, plan: Plan, grafted: Mapping[str, ElfFacts]
                 name=graft.member,
                 path=graft.member,
                 size=graft.size,
+                sha256=_planned_hash(graft.sha256, change),
                 mode=graft.mode,
                 content="elf",
                 elf=changed(facts, change) if change is not None else facts,
@@ -96,10 +99,28 @@ def planned_wheel(wheel: WheelFacts, plan: Plan, grafted: Mapping[str, ElfFacts]
             result,
             filename=plan.retag.filename,
             tags=plan.retag.new,
-            wheel_tags=plan.retag.new if set(wheel.wheel_tags) == set(wheel.tags) else wheel.wheel_tags,
+            wheel_tags=plan.retag.new,
             root_is_purelib=wheel.root_is_purelib and not plan.retag.platlib,
+            members=tuple(_in_platlib(m) for m in members) if plan.retag.platlib else result.members,
+            faults=tuple(f for f in result.faults if not _is_tag_mismatch(f)),
         )
     return result
+
+
+def _is_tag_mismatch(fault: Fault) -> bool:
+    """WHEEL and the file name disagree in their tags: of the faults of one rule, the one that a retag mends."""
+    return fault.rule == "metadata-mismatch" and "only-in-WHEEL" in fault.evidence
+
+
+def _in_platlib(member: Member) -> Member:
+    """A member of the wheel's root once WHEEL says that the root is platlib."""
+    moved = member.scheme == "purelib" and "/purelib/" not in member.name
+    return replace(member, scheme="platlib") if moved else member
+
+
+def _planned_hash(before: str, change: ElfChange | None) -> str:
+    """What stands for the hash of bytes that do not exist yet: equal for equal objects with equal changes."""
+    return f"{before}+{change}" if change is not None else before
 
 
 def outcome(findings: tuple[Finding, ...]) -> frozenset[tuple[str, str, str | None, str | None, str | None]]:
