@@ -88,7 +88,7 @@ def load_policies(names: Sequence[str], *, known_rules: Collection[str] = ()) ->
 
 def _file(reading: _Reading, name: str, folder: Path, above: tuple[str, ...], said_by: str) -> None:
     """Read one policy and, first, all that it extends; what was read already is not read again."""
-    shown = name if not said_by else said_by
+    shown = said_by or name
     path = _place(name, folder)
     if path is None:
         close = difflib.get_close_matches(name, shipped_policies(), 1)
