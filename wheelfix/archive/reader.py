@@ -77,6 +77,7 @@ def read_wheel(path: Path, *, inspect: Inspect, jobs: int = 1, limits: Limits | 
     try:
         with path.open("rb") as file:
             entries, faults = read_directory(file, limits)
+            size = file.seek(0, 2)
             files = _last_of_each(entries)
             folders = dist_info_folders(list(files))
             texts = {
@@ -114,6 +115,7 @@ def read_wheel(path: Path, *, inspect: Inspect, jobs: int = 1, limits: Limits | 
         provides_extra=metadata.provides_extra,
         members=members,
         faults=tuple(all_faults),
+        file_size=size,
     )
 
 

@@ -49,6 +49,7 @@ class WheelFacts:
     provides_extra: tuple[str, ...] = ()
     members: tuple[Member, ...] = ()
     faults: tuple[Fault, ...] = ()
+    file_size: int = 0  # of the archive, in bytes
 
     @property
     def platforms(self) -> tuple[str, ...]:
