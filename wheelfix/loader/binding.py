@@ -26,6 +26,9 @@ from wheelfix.model.resolution import Binding, BindStatus, Load, Node, World
 #: What was indexed before, by the identity of the facts; holds the facts so that the identity stays theirs.
 Indexes = dict[int, tuple[object, Index]]
 
+# The relocation classes that differ in what they accept, in the order in which their providers are told.
+_CLASSES = (LOOKUP_COPY, LOOKUP_PLT, LOOKUP_DATA)
+
 
 class _Member(NamedTuple):
     """One object of the scope with its index; ``executable`` is the program that the process runs."""
@@ -53,12 +56,12 @@ def bind_all(world: World, loads: Iterable[Load]) -> tuple[Binding, ...]:
 def bind(world: World, load: Load, indexes: Indexes | None = None) -> tuple[Binding, ...]:
     """Who supplies each symbol that the objects of one load want.
 
-    One binding for each undefined symbol (and each COPY relocation) of each object in ``load.scope``, in the
-    order of the scope and of the symbol tables. ``indexes`` carries what was learnt about objects from one
-    call to the next.
+    One binding for each undefined symbol (and each COPY relocation) of each object in ``load.scope`` that
+    the process had not relocated before, in the order of the scope and of the symbol tables. ``indexes``
+    carries what was learnt about objects from one call to the next.
     """
     process = _Process(world, load, {} if indexes is None else indexes)
-    return tuple(b for node in load.scope for b in process.bindings_of(node))
+    return tuple(b for node in process.opened for b in process.bindings_of(node))
 
 
 class _Process:
@@ -72,6 +75,8 @@ class _Process:
         elf = load.root.elf
         program = elf is not None and elf.is_program
         interpreter = () if program else world.interpreter
+        before = {n.location for n in interpreter}
+        self.opened = tuple(n for n in load.scope if n.location not in before)
         scope: dict[str, _Member] = {}
         for position, node in enumerate((*interpreter, *load.scope)):
             if node.elf is not None:
@@ -102,17 +107,14 @@ class _Process:
             return
         scope = self._scope_of(node)
         for symbol in node.elf.symbols:
-            copied = symbol.lookups & LOOKUP_COPY
-            if symbol.section != SHN_UNDEF and not copied:
+            if symbol.section != SHN_UNDEF and not symbol.lookups & LOOKUP_COPY:
                 continue
             if not symbol.lookups or symbol.visibility not in (STV_DEFAULT, STV_PROTECTED):
                 # RESOLVE_MAP (elf/dl-reloc.c) takes hidden and internal symbols from the object itself.
                 yield self._binding(node, symbol, "unreferenced")
                 continue
-            calls = symbol.lookups & LOOKUP_PLT
-            data = symbol.lookups & LOOKUP_DATA
-            first = self._find(scope, symbol, LOOKUP_COPY if copied else LOOKUP_PLT if calls else LOOKUP_DATA)
-            second = self._find(scope, symbol, LOOKUP_DATA) if calls and data else first
+            found = [self._find(scope, symbol, kind) for kind in _CLASSES if symbol.lookups & kind]
+            first = found[0]
             status: BindStatus = "bound"
             if first.node is None:
                 status = (
@@ -124,7 +126,8 @@ class _Process:
                     if symbol.weak
                     else "missing"
                 )
-            also = second.node.path if second.node is not None and second.node is not first.node else None
+            others = (o.node.path for o in found[1:] if o.node is not None and o.node is not first.node)
+            also = next(others, None)
             yield self._binding(node, symbol, status, first, also)
 
     def _binding(
