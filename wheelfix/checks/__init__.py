@@ -12,10 +12,12 @@ from wheelfix.checks import (
     cxx,
     elf,
     hardening,
-    loader,
     musl,
+    needed,
     platform,
+    processes,
     python,
+    search_paths,
     symbols,
 )
 from wheelfix.checks.rule import Rule
@@ -23,7 +25,21 @@ from wheelfix.checks.subject import Subject
 from wheelfix.model.finding import Finding
 
 #: The modules that judge, in the order in which their findings are told.
-MODULES = (archive, elf, platform, python, musl, loader, symbols, cxx, contract, cuda, hardening)
+MODULES = (
+    archive,
+    elf,
+    platform,
+    python,
+    musl,
+    needed,
+    search_paths,
+    processes,
+    symbols,
+    cxx,
+    contract,
+    cuda,
+    hardening,
+)
 
 RULES: Mapping[str, Rule] = MappingProxyType({r.id: r for module in MODULES for r in module.RULES})
 

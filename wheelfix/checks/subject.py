@@ -41,6 +41,9 @@ class Subject:
     policy: Policy
     given: tuple[WheelFacts, ...] = ()  # --with wheels
     given_distributions: frozenset[str] = frozenset()  # normalised names of --with and --env
+    #: Distributions that installing the wheel brings, itself included: Requires-Dist, and that of given wheels
+    #: in turn. None where one of them was not given, so that what it brings is not known.
+    required_distributions: frozenset[str] | None = None
     exclude: tuple[str, ...] = ()
     baseline: Literal["tag", "host"] = "tag"
     today: datetime.date = field(default_factory=datetime.date.today)

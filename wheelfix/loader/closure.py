@@ -161,3 +161,16 @@ def _before(scope: list[Node], filtee: Node, filter_: Node) -> None:
     at, target = scope.index(filtee), scope.index(filter_)
     if at > target:
         scope.insert(target, scope.pop(at))
+
+
+def chain_of(done: Load, path: str) -> tuple[Node, ...]:
+    """The object at ``path`` and the objects that loaded it, up to the root, as the search walks them."""
+    nodes = {n.path: n for n in done.scope}
+    loader: dict[str, str] = {}
+    for edge in done.edges:
+        if edge.path is not None and edge.path != done.root.path:
+            loader.setdefault(edge.path, edge.object)
+    chain = [nodes[path]]
+    while (above := loader.get(chain[-1].path)) is not None and len(chain) <= len(nodes):
+        chain.append(nodes[above])
+    return tuple(chain)
