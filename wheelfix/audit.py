@@ -15,7 +15,7 @@ from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.checks.waivers import apply_policy
 from wheelfix.elf.read import read as read_elf
-from wheelfix.loader.closure import load, roots
+from wheelfix.loader.closure import loads
 from wheelfix.model.finding import Finding, Report, WheelReport
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.wheel import WheelFacts
@@ -23,7 +23,13 @@ from wheelfix.policy import platform as platforms
 from wheelfix.policy.baseline import cxx_runtime_symbols
 from wheelfix.policy.load import load_policies
 from wheelfix.policy.system import system_library
-from wheelfix.world import Surroundings, build_world, distribution_of, wheel_nodes
+from wheelfix.world import (
+    Surroundings,
+    build_world,
+    distribution_of,
+    required_distributions,
+    wheel_nodes,
+)
 
 _SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -84,6 +90,7 @@ def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
     policy = setting.policy
     if policy is None:
         policy = load_policies(_policies_by_tag(judged), known_rules=checks.RULES)
+    required, all_known = required_distributions(wheel, setting.given)
     elsewhere = setting.environment.distributions if setting.environment else frozenset()
     return Subject(
         wheel=wheel,
@@ -92,6 +99,7 @@ def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
         policy=policy,
         given=setting.given,
         given_distributions=elsewhere.union(distribution_of(w) for w in setting.given),
+        required_distributions=required if all_known else None,
         exclude=options.exclude,
         baseline=options.baseline,
         today=options.today or datetime.date.today(),
@@ -230,7 +238,7 @@ def _scene(wheel: WheelFacts, platform: PlatformPolicy, policy: Policy, setting:
         baseline=setting.options.baseline,
     )
     own = [n for n in wheel_nodes(wheel, "wheel") if n.elf is not None and n.elf.machine == world.machine]
-    return Scene(platform, world, tuple(load(world, root) for root in roots(world, own)))
+    return Scene(platform, world, loads(world, own))
 
 
 def _chosen(rule: str, options: Options) -> bool:

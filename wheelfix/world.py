@@ -17,6 +17,7 @@ from typing import Literal
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from wheelfix.loader.closure import load
 from wheelfix.model.elf import ElfFacts
 from wheelfix.model.policy import PlatformPolicy, Provider
 from wheelfix.model.resolution import PREFIX, SCRIPTS, SITE, Node, World
@@ -123,14 +124,15 @@ def build_world(
     else:
         host = host_libraries(platform)
         world = replace(world, host=host, interpreter=_interpreter(wheel, platform, host))
-    return replace(
+    world = replace(
         world, externals=_externals(wheel, files.values(), world, known, platform, providers, exclude)
     )
+    return replace(world, preloaded=_preloaded(wheel, given, world, providers))
 
 
 def _interpreter(wheel: WheelFacts, platform: PlatformPolicy, host: Mapping[str, Node]) -> tuple[Node, ...]:
     """The global scope before any root: the C API of the tag's Python, and the C library that every process has."""
-    python, abi = (wheel.tags[0].split("-") + ["", ""])[:2] if wheel.tags else ("", "")
+    python, abi = [*wheel.tags[0].split("-"), "", ""][:2] if wheel.tags else ("", "")
     libc = next(
         (host[n] for n in ("libc.so.6", "libc.so", f"libc.musl-{platform.arch}.so.1") if n in host), None
     )
@@ -196,9 +198,11 @@ def _externals(
             if canonicalize_name(provider.distribution) in known:
                 continue
             holder = canonicalize_name(provider.distribution)
-        elif name in platform.libraries or system_library(name) is not None:
-            continue
-        elif not absent and not any(_leads_elsewhere(n, world) for n in requesters):
+        elif (
+            name in platform.libraries
+            or system_library(name) is not None
+            or not (absent or any(_leads_elsewhere(n, world) for n in requesters))
+        ):
             continue
         elif len(absent) == 1:
             holder = absent[0]
@@ -213,13 +217,31 @@ def _externals(
     return found
 
 
-def provider_of(library: str, providers: Sequence[Provider]) -> Provider | None:
-    """The last provider rule that names the library: later policies override earlier ones."""
-    return next((p for p in reversed(providers) if fnmatch.fnmatchcase(library, p.library)), None)
+def required_distributions(wheel: WheelFacts, given: Sequence[WheelFacts]) -> tuple[frozenset[str], bool]:
+    """What installing the wheel brings, itself included, and whether all of that is known.
+
+    Requires-Dist of the wheel, and of each given wheel that it leads to; the second value is False where a
+    distribution on the way was not given.
+    """
+    by_name = {distribution_of(w): w for w in given}
+    found: set[str] = set()
+    waiting = [distribution_of(wheel)]
+    by_name.setdefault(waiting[0], wheel)
+    known = True
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name in by_name:
+            waiting += requirements_of(by_name[name] if name != distribution_of(wheel) else wheel)
+        else:
+            known = False
+    return frozenset(found), known
 
 
-def absent_requirements(wheel: WheelFacts, known: Iterable[str]) -> tuple[str, ...]:
-    """Distributions of Requires-Dist that were not given, without those that only an extra asks for."""
+def requirements_of(wheel: WheelFacts) -> tuple[str, ...]:
+    """The distributions of Requires-Dist, normalised, without those that only an extra asks for."""
     names = []
     for text in wheel.requires_dist:
         try:
@@ -228,7 +250,48 @@ def absent_requirements(wheel: WheelFacts, known: Iterable[str]) -> tuple[str, .
             continue
         if "extra" not in str(requirement.marker or ""):
             names.append(canonicalize_name(requirement.name))
-    return tuple(n for n in dict.fromkeys(names) if n not in frozenset(known))
+    return tuple(dict.fromkeys(names))
+
+
+def _preloaded(
+    wheel: WheelFacts, given: Sequence[WheelFacts], world: World, providers: Sequence[Provider]
+) -> Mapping[str, Node]:
+    """Libraries of required distributions that importing those loads, by file name and SONAME.
+
+    An extension module of the distribution reaches it, one of its .py members names it where it uses ctypes, or
+    a provider rule says ``loads = "by-import"``.
+    """
+    required, _ = required_distributions(wheel, given)
+    found: dict[str, Node] = {}
+    for other in given:
+        if distribution_of(other) not in required:
+            continue
+        nodes = [
+            n for n in wheel_nodes(other, "given") if n.elf is not None and n.elf.machine == world.machine
+        ]
+        opened = {name for m in other.members for name in m.ctypes_names}
+        for node in nodes:
+            name = node.path.rpartition("/")[2]
+            provider = provider_of(name, providers)
+            by_import = provider is not None and provider.loads == "by-import"
+            if node.elf is not None and (node.elf.python_modules or name in opened or by_import):
+                for one in load(world, node).scope:
+                    if one.owner == "given" and one.elf is not None and not one.elf.python_modules:
+                        found.setdefault(one.path.rpartition("/")[2], one)
+                        if one.elf.soname is not None:
+                            found.setdefault(one.elf.soname, one)
+    return found
+
+
+def provider_of(library: str, providers: Sequence[Provider]) -> Provider | None:
+    """The last provider rule that names the library: later policies override earlier ones."""
+    return next((p for p in reversed(providers) if fnmatch.fnmatchcase(library, p.library)), None)
+
+
+def absent_requirements(wheel: WheelFacts, known: Iterable[str]) -> tuple[str, ...]:
+    """Distributions of Requires-Dist that were not given."""
+    given = frozenset(known)
+    return tuple(n for n in requirements_of(wheel) if n not in given)
 
 
 def _leads_elsewhere(node: Node, world: World) -> bool:

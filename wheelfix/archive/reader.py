@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ from wheelfix.model.wheel import Content, Member, Scheme, WheelFacts
 __all__ = ["Inspect", "Inspected", "Limits", "Unreadable", "read_member", "read_wheel"]
 
 _INFLATE_ERROR: type[Exception] = isal_zlib.error
+_LIBRARY_NAME = re.compile(rb"[\w.+-]+\.so(?:\.\d+)*")
 _PIECE = 1 << 20
 _WORTH_A_FORK = 12 << 20  # inflated bytes: below, one process is done before two have started
 _BATCH = 8 << 20  # inflated bytes of small members that travel together
@@ -64,6 +66,7 @@ class _Seen:
     digest: Digest | None
     inspected: Inspected
     faults: tuple[Fault, ...] = ()
+    ctypes_names: tuple[str, ...] = ()
 
 
 def read_wheel(path: Path, *, inspect: Inspect, jobs: int = 1, limits: Limits | None = None) -> WheelFacts:
@@ -172,6 +175,7 @@ def _member(entry: Entry, seen: _Seen | None, metadata: Metadata) -> Member:
         mode=entry.mode,
         content="directory" if entry.is_folder else seen.inspected.content if seen else "other",
         elf=seen.inspected.elf if seen else None,
+        ctypes_names=seen.ctypes_names if seen else (),
     )
 
 
@@ -268,10 +272,13 @@ def _read(file: BinaryIO, entry: Entry, algorithm: str, inspect: Inspect, limits
     whole: list[bytes] | None = None
     size = crc = 0
     text = True
+    source: list[bytes] | None = [] if entry.name.endswith(".py") and entry.size <= limits.metadata else None
     try:
         for piece in _pieces(file, entry):
             if size == 0 and (piece.startswith(b"\x7fELF") or _named_like_elf(entry.name)):
                 whole = []
+            if source is not None:
+                source.append(piece)
             if size == 0:
                 text = _looks_like_text(piece[:4096])
             size += len(piece)
@@ -313,7 +320,14 @@ def _read(file: BinaryIO, entry: Entry, algorithm: str, inspect: Inspect, limits
         inspected = inspect(entry.name, data)
     else:
         inspected = Inspected("text" if text else "other")
-    return _Seen(digest, inspected, tuple(faults))
+    return _Seen(digest, inspected, tuple(faults), _ctypes_names(b"".join(source or ())))
+
+
+def _ctypes_names(source: bytes) -> tuple[str, ...]:
+    """Library names in a Python source that speaks of ctypes: what it may open when it is imported."""
+    if b"ctypes" not in source and b"CDLL" not in source:
+        return ()
+    return tuple(sorted({m.decode("ascii") for m in _LIBRARY_NAME.findall(source)}))
 
 
 def _refusal(entry: Entry) -> Fault | None:
