@@ -1,0 +1,327 @@
+"""The C++ runtime of each object: whose it is, and whether that is what the policy and the tag say.
+
+What a runtime symbol is, the baseline data tell (what libstdc++.so.6 and libgcc_s.so.1 export), not the
+look of a name.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from wheelfix.checks.rule import Rule
+from wheelfix.checks.subject import Scene, Subject
+from wheelfix.checks.symbols import listed, missing_symbols
+from wheelfix.model.elf import STB_GNU_UNIQUE, ElfFacts, Symbol
+from wheelfix.model.finding import Finding
+from wheelfix.model.policy import CxxRuntime
+from wheelfix.model.resolution import Node
+from wheelfix.policy.baseline import cxx_runtime_internals
+from wheelfix.policy.globs import matches_any
+
+_STATIC_FLAGS = (
+    "```cmake\ntarget_link_options(_ext PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)\n```\n\n"
+    "```python\nExtension('pkg._ext', sources, language='c++',\n"
+    "          extra_link_args=['-static-libstdc++', '-static-libgcc', '-Wl,--exclude-libs,ALL'])\n```"
+)
+
+DYNAMIC = Rule(
+    id="cxx-runtime-dynamic",
+    group="cxx-runtime",
+    severity="error",
+    what="An object needs the C++ runtime as a shared library, and the policy says that it carries its own.",
+    why="The wheel was meant to be independent of the C++ runtime that the process has: a libstdc++ that is older than "
+    "the compiler stops the import, and another one that was loaded first is used in its place. Flags on a link "
+    "line prove nothing; a second `-lstdc++` after `-static-libstdc++` brings the shared one back. Only DT_NEEDED "
+    "counts.",
+    fix="Link with the C++ driver and look for libraries that bring `-lstdc++` themselves:\n\n"
+    + _STATIC_FLAGS,
+    example="`-static-libstdc++` is on the link line, and `pkg/_ext.so` lists `libstdc++.so.6` in DT_NEEDED.",
+    remedy="Link with -static-libstdc++ (and -static-libgcc), and no -lstdc++ after it.",
+)
+STATIC = Rule(
+    id="cxx-runtime-static",
+    group="cxx-runtime",
+    severity="error",
+    what="An object carries a C++ runtime of its own, and the policy says that the host's is used.",
+    why="Two runtimes in one process do not share exceptions, locales or type information. Where objects pass C++ "
+    "types to each other they have to use one libstdc++, the one that the tag promises.",
+    fix="Leave -static-libstdc++ and -static-libgcc out of the link line; a static library may bring them.",
+    example="`pkg/_ext.so` needs no libstdc++ and holds `__cxa_throw` itself.",
+    remedy="Link against the shared libstdc++ of the build image.",
+)
+MISSING = Rule(
+    id="cxx-runtime-missing",
+    group="cxx-runtime",
+    severity="error",
+    what="An object uses symbols of the C++ runtime that nothing in its scope supplies.",
+    why="C++ code was linked with the C driver, or with a runtime newer than the promised one and without versions. "
+    "The import fails with `undefined symbol`, unless something else in the process happens to have loaded a "
+    "libstdc++ for everybody. A check for one well-known symbol does not see it: each object uses others.",
+    fix="Link with g++ (or set the language), not gcc:\n\n"
+    "```cmake\nset_target_properties(_ext PROPERTIES LINKER_LANGUAGE CXX)\n```\n\n"
+    "```python\nExtension('pkg._ext', sources, language='c++')\n```",
+    example="`pkg/_ext.so` refers to `__cxa_throw` and `typeinfo for std::exception`, and its DT_NEEDED holds libc alone.",
+    remedy="Link with the C++ driver (g++), which adds the runtime.",
+)
+BORROWED = Rule(
+    id="cxx-runtime-borrowed",
+    group="cxx-runtime",
+    severity="error",
+    what="Symbols of the C++ runtime that an object uses bind to a copy that leaks from a library which is no C++ runtime.",
+    why="The lender linked its runtime statically and did not hide it. The object works by luck: the day the other "
+    "library hides its copy, changes its compiler or is loaded later, the import fails or two halves of two "
+    "runtimes meet. Inside one wheel it is a note; across distributions, or where the policy asks for a runtime "
+    "of the object's own, an error.",
+    fix="Give the object its own runtime, so that nothing is undefined:\n\n" + _STATIC_FLAGS + "\n\n"
+    "The lender should hide its copy (`-Wl,--exclude-libs,ALL` or a version script).",
+    example="`pkg/_ext.so` uses `std::__exception_ptr::exception_ptr::_M_addref()`, which the libstdc++ of manylinux_2_28 "
+    "does not export; it binds to `torch/lib/libtorch_cpu.so`.",
+    remedy="Link the C++ runtime into the object (-static-libstdc++), or build with the compiler of the tag's image.",
+)
+BUNDLED = Rule(
+    id="cxx-runtime-bundled",
+    group="cxx-runtime",
+    severity="error",
+    what="The wheel ships a C++ runtime under its stock name, which the tag promises of the host.",
+    why="One process has one library of that SONAME: whoever loads it first decides for all. An older copy in the wheel "
+    "breaks every extension that needs the host's newer one, and the reverse; which, depends on import order.",
+    fix="Leave the library out; the tag promises it. If a newer one is needed, link it statically:\n\n"
+    + _STATIC_FLAGS,
+    example="`pkg.libs/libstdc++.so.6` with that SONAME in a manylinux_2_28 wheel.",
+    remedy="Leave the library out of the wheel, or link the runtime statically.",
+)
+EXPORTED = Rule(
+    id="cxx-runtime-exported",
+    group="cxx-runtime",
+    severity="warning",
+    what="An object carries a C++ runtime and exports its internals.",
+    why="Whatever is loaded after it, or looks symbols up globally, may bind its C++ runtime here: two runtimes then "
+    "share locale ids, type information and unwinder state, and the process crashes later and far away. Others "
+    "also start to depend on the copy (cxx-runtime-borrowed).",
+    fix="Hide what comes from static libraries:\n\n"
+    + _STATIC_FLAGS
+    + "\n\nor export the module's own functions "
+    "alone with a version script: `{ global: PyInit_*; local: *; };`",
+    example="`pkg/_ext.so` was linked with -static-libstdc++ and exports `std::locale::classic()` and 4,300 more.",
+    remedy="Link with -Wl,--exclude-libs,ALL, or with a version script.",
+)
+CLASH = Rule(
+    id="gnu-unique-clash",
+    group="cxx-runtime",
+    severity="error",
+    what="Two objects that one process can load define the same unique symbol (STB_GNU_UNIQUE) differently.",
+    why="The loader keeps one definition of a unique symbol for the whole process, that of the object that was relocated "
+    "first, whatever the scopes say and RTLD_LOCAL notwithstanding. The other object then works on memory of "
+    "another size or kind.",
+    fix="Give the two variables different names (a namespace of your own), hide them (`-fvisibility=hidden`), or compile "
+    "with `-fno-gnu-unique`.",
+    example="`Registry<int>::table` has 64 bytes in `pkg/_a.so` and 128 in `pkg/_b.so`.",
+    remedy="Hide or rename the symbol in one of the objects.",
+)
+RULES: tuple[Rule, ...] = (DYNAMIC, STATIC, MISSING, BORROWED, BUNDLED, EXPORTED, CLASH)
+
+_CXX = ("libstdc++.so*", "libstdc++-*.so*", "libc++.so*", "libc++-*.so*", "libc++abi.so*", "libc++abi-*.so*")
+_GCC = ("libgcc_s.so*", "libgcc_s-*.so*", "libunwind.so*", "libunwind-*.so*")
+_RUNTIME = (*_CXX, *_GCC)
+
+
+def check(subject: Subject) -> Iterator[Finding]:
+    """The runtime rules: those that the tables alone decide, then those that rest on bindings."""
+    internals = frozenset[str]().union(*(cxx_runtime_internals(p.arch) for p in subject.platforms))
+    for member in subject.wheel.elves:
+        if member.elf is None:
+            continue
+        entry = entry_for(subject, member.path)
+        yield from _dynamic(member.path, member.elf, entry)
+        yield from _own_copy(member.path, member.elf, entry, internals)
+        yield from _bundled(subject, member.path, member.elf)
+    for scene in subject.scenes:
+        yield from _missing(subject, scene)
+        yield from _borrowed(subject, scene)
+        yield from _clashes(scene)
+
+
+def entry_for(subject: Subject, path: str) -> CxxRuntime | None:
+    """The policy's entry for an object: the last that matches it, as later files override earlier ones."""
+    return next((e for e in reversed(subject.policy.cxx_runtime) if matches_any(path, e.objects)), None)
+
+
+def is_runtime(name: str) -> bool:
+    """Whether a SONAME or file name is that of a C++ runtime library, the hashed names of grafts included."""
+    return any(fnmatch.fnmatchcase(name, glob) for glob in _RUNTIME)
+
+
+def _is_runtime_library(path: str, elf: ElfFacts) -> bool:
+    return is_runtime(elf.soname or posixpath.basename(path)) or is_runtime(posixpath.basename(path))
+
+
+def _dynamic(path: str, elf: ElfFacts, entry: CxxRuntime | None) -> Iterator[Finding]:
+    if entry is None or entry.linkage != "static" or _is_runtime_library(path, elf):
+        return
+    globs = _RUNTIME if entry.libgcc == "static" else _CXX
+    needed = [n for n in dict.fromkeys(elf.needed) if any(fnmatch.fnmatchcase(n, g) for g in globs)]
+    if needed:
+        yield DYNAMIC.finding(
+            f"{path} needs {' and '.join(needed)}; the policy asks for a C++ runtime of its own",
+            member=path,
+            library=needed[0],
+            evidence={"needed": needed},
+            policy=entry.key,
+        )
+
+
+def _own_copy(
+    path: str, elf: ElfFacts, entry: CxxRuntime | None, internals: frozenset[str]
+) -> Iterator[Finding]:
+    """A runtime inside the object: not wanted at all, or wanted and not hidden."""
+    if _is_runtime_library(path, elf):
+        return
+    exported = [s.name for s in elf.symbols if s.name in internals and s.exported]
+    hidden = elf.local_names & internals
+    dynamic = any(is_runtime(n) for n in elf.needed)
+    if entry is not None and entry.linkage == "host" and (exported or hidden) and not dynamic:
+        yield STATIC.finding(
+            f"{path} holds a C++ runtime of its own ({len(exported) + len(hidden)} internals) and needs no shared one; "
+            "the policy asks for the host's",
+            member=path,
+            evidence={"symbols": listed([*exported, *sorted(hidden)]), "count": len(exported) + len(hidden)},
+            policy=entry.key,
+        )
+    forbidden = entry is not None and entry.exports == "forbid"
+    if exported and (forbidden or (not dynamic and "__cxa_throw" in exported)):
+        total = sum(s.exported for s in elf.symbols)
+        unique = sum(s.exported and s.bind == STB_GNU_UNIQUE for s in elf.symbols)
+        yield EXPORTED.finding(
+            f"{path} exports {len(exported)} internals of the C++ runtime"
+            + ("" if dynamic else " and needs no shared one: its own static copy leaks")
+            + f" ({total} exported symbols, {unique} of them unique)",
+            member=path,
+            symbol=exported[0],
+            evidence={
+                "symbols": listed(exported),
+                "count": len(exported),
+                "exported": total,
+                "unique": unique,
+            },
+            severity="error" if forbidden else None,
+            policy=entry.key if forbidden and entry is not None else None,
+        )
+
+
+def _bundled(subject: Subject, path: str, elf: ElfFacts) -> Iterator[Finding]:
+    names = dict.fromkeys(
+        n for n in (elf.soname, posixpath.basename(path)) if n is not None and is_runtime(n)
+    )
+    for name in names:
+        tags = [p.tag for p in subject.platforms if name in p.libraries]
+        if tags:
+            yield BUNDLED.finding(
+                f"{path} is a C++ runtime under its stock name {name}, which {tags[0]} promises of the host",
+                member=path,
+                library=name,
+                evidence={"soname": elf.soname, "tags": tags},
+            )
+            return
+
+
+def _missing(subject: Subject, scene: Scene) -> Iterator[Finding]:
+    runtime = frozenset[str]().union(*subject.cxx_runtime_symbols.values())
+    objects: dict[str, tuple[str, list[str]]] = {}
+    for one in missing_symbols(scene):
+        if one.symbol.name in runtime:
+            objects.setdefault(one.object.path, (one.load.root.path, []))[1].append(one.symbol.name)
+    for path, (root, names) in objects.items():
+        elf = subject.member_at[path].elf
+        needs = any(is_runtime(n) for n in elf.needed) if elf is not None else False
+        yield MISSING.finding(
+            f"{path} uses {len(names)} symbols of the C++ runtime that nothing it loads defines"
+            + (
+                ": the runtime that it needs is older on the promised machine, and lacks them"
+                if needs
+                else ": it needs no C++ runtime library and has none of its own"
+            ),
+            member=path,
+            symbol=names[0],
+            evidence={"symbols": listed(names), "count": len(names), "root": root},
+            remedy="Build with the compiler of the tag's image, or link with -static-libstdc++."
+            if needs
+            else None,
+        )
+
+
+def _borrowed(subject: Subject, scene: Scene) -> Iterator[Finding]:
+    runtime = frozenset[str]().union(*subject.cxx_runtime_symbols.values())
+    nodes = {n.path: n for load in scene.loads for n in (*scene.world.interpreter, *load.scope)}
+    loans: dict[tuple[str, str], dict[str, None]] = {}
+    for binding in scene.bindings:
+        if binding.symbol not in runtime or binding.status != "bound" or binding.provider is None:
+            continue
+        lender = nodes[binding.provider]
+        if (
+            nodes[binding.object].owner == "wheel"
+            and lender.owner in ("wheel", "given")
+            and lender.path != binding.object
+            and lender.elf is not None
+            and not _is_runtime_library(lender.path, lender.elf)
+        ):
+            loans.setdefault((binding.object, lender.path), {})[binding.symbol] = None
+    for (object_, lender_path), symbols in loans.items():
+        entry = entry_for(subject, object_)
+        static = entry is not None and entry.linkage == "static"
+        foreign = nodes[lender_path].distribution != nodes[object_].distribution
+        names = list(symbols)
+        yield BORROWED.finding(
+            f"{object_} takes {len(names)} symbols of the C++ runtime from {lender_path}"
+            + (f" of {nodes[lender_path].distribution}" if foreign else "")
+            + ", which is no C++ runtime and leaks its own copy",
+            member=object_,
+            library=lender_path,
+            symbol=names[0],
+            evidence={"symbols": listed(names), "count": len(names), "lender": lender_path},
+            severity="error" if foreign or static else "info",
+            policy=entry.key if static and entry is not None else None,
+        )
+
+
+def _clashes(scene: Scene) -> Iterator[Finding]:
+    """Unique symbols that two objects define with another size or kind; size 0 is unknown."""
+    nodes: dict[str, Node] = {n.location: n for load in scene.loads for n in load.scope}
+    unique: dict[str, list[tuple[Node, Symbol]]] = {}
+    for node in nodes.values():
+        for symbol in node.elf.symbols if node.elf is not None else ():
+            if symbol.bind == STB_GNU_UNIQUE and symbol.exported:
+                unique.setdefault(symbol.name, []).append((node, symbol))
+    pairs: dict[tuple[str, str], list[Mapping[str, object]]] = {}
+    for name, definitions in unique.items():
+        for (one, first), (other, second) in combinations(definitions, 2):
+            known = first.size and second.size
+            if (first.kind == second.kind and (first.size == second.size or not known)) or "wheel" not in (
+                one.owner,
+                other.owner,
+            ):
+                continue
+            ours, theirs = (
+                ((one, first), (other, second)) if one.owner == "wheel" else ((other, second), (one, first))
+            )
+            pairs.setdefault((ours[0].path, theirs[0].path), []).append(
+                {
+                    "symbol": name,
+                    "size": ours[1].size,
+                    "other-size": theirs[1].size,
+                    "kind": ours[1].kind,
+                    "other-kind": theirs[1].kind,
+                }
+            )
+    for (path, other_path), clashes in pairs.items():
+        first_name = str(clashes[0]["symbol"])
+        yield CLASH.finding(
+            f"{path} and {other_path} define {len(clashes)} unique symbol(s) differently: {first_name} has "
+            f"{clashes[0]['size']} and {clashes[0]['other-size']} bytes; the process keeps one of them",
+            member=path,
+            library=other_path,
+            symbol=first_name,
+            evidence={"symbols": clashes[:20], "count": len(clashes)},
+        )
