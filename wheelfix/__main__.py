@@ -1,0 +1,7 @@
+"""``python -m wheelfix``."""
+
+import sys
+
+from wheelfix.cli import main
+
+sys.exit(main())

@@ -1,0 +1,134 @@
+"""From arguments to one command, from what it raises to an exit status.
+
+A command's module is imported only when the command is chosen, and imports what it needs when it runs:
+``--help`` and ``--version`` must cost next to nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from wheelfix import __version__
+
+#: Every command: its module in ``wheelfix.commands``, and what it does in a few words.
+COMMANDS = {
+    "verify": "judge wheels: what breaks, on which machine, why, and how to fix it",
+    "repair": "put missing libraries into wheels, mend names, paths and tags, prove the result",
+    "show": "what a wheel holds, which tags it can have and why not a better one",
+    "tree": "who loads whom, from where, by which rule",
+    "symbols": "which object supplies each undefined symbol",
+    "explain": "what a rule means, why it breaks and how to fix it",
+    "policy": "list, show and check policies",
+}
+
+_EPILOG = """\
+examples:
+  wheelfix verify dist/*.whl                     the gate before an upload
+  wheelfix repair dist/*.whl                     writes repaired wheels to wheelhouse/
+  wheelfix verify --with torch.whl my.whl        with a wheel that yours needs at run time
+  wheelfix explain needed-missing                what a finding means
+
+exit status:
+  0  clean, or nothing at or above --fail-on
+  1  findings at or above --fail-on
+  2  wrong usage, or a policy file that does not validate
+  3  an input that cannot be read as a wheel at all
+  4  repair is blocked; nothing was written
+  5  a bug in wheelfix
+
+environment:
+  NO_COLOR              no colours on a terminal
+  WHEELFIX_TRACEBACK    set to 1: the whole traceback of a bug
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status that ``--help`` lists.
+
+    An interrupt or a closed pipe ends the process by its signal, as the shell expects of every program.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        # Names from strangers may hold what the locale cannot say.
+        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    try:
+        options = parser_for(sys.argv[1:] if argv is None else argv)
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        _die_of(signal.SIGINT)
+    except BrokenPipeError:
+        _die_of(signal.SIGPIPE)
+    except Exception as error:
+        status, text = explained(error)
+        print(f"wheelfix: {text}", file=sys.stderr)
+        if status == 5 and os.environ.get("WHEELFIX_TRACEBACK"):
+            import traceback
+
+            traceback.print_exception(error)
+    return status
+
+
+def parser_for(argv: Sequence[str]) -> argparse.Namespace:
+    """The parsed command line. Exits with status 2 where it is wrong, as argparse does."""
+    parser = argparse.ArgumentParser(
+        prog="wheelfix",
+        description="Predicts what the dynamic loader does with a compiled wheel on the oldest machine\n"
+        "that its tag promises, says what is wrong and why, and repairs what can be repaired.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"wheelfix {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
+    chosen = argv[0] if argv else None
+    for name, summary in COMMANDS.items():
+        if name == chosen:
+            importlib.import_module(f"wheelfix.commands.{name}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=summary)
+    if not argv:
+        parser.print_help(sys.stderr)
+        parser.exit(2)
+    options = parser.parse_args(argv)
+    if not hasattr(options, "run"):
+        parser.error("the first argument must be a command")
+    return options
+
+
+def explained(error: Exception) -> tuple[int, str]:
+    """The exit status of what a command raised, and the line that says so."""
+    from wheelfix.archive.limits import Unreadable
+    from wheelfix.commands.options import UsageError
+    from wheelfix.policy.load import PolicyErrors
+    from wheelfix.report.escape import plain
+
+    if isinstance(error, UsageError):
+        return 2, f"error: {plain(str(error))}"
+    if isinstance(error, PolicyErrors):
+        lines = "".join(f"\n  {plain(str(e))}" for e in error.errors)
+        return 2, f"error: the policy does not validate:{lines}"
+    if isinstance(error, Unreadable):
+        return 3, f"error: an input cannot be read as a wheel: {plain(str(error))}"
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" at {os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else ""
+    return 5, (
+        f"this is a bug in wheelfix {__version__}: {type(error).__name__}: {plain(str(error))}{place}\n"
+        "  Please report it with the command line, the wheel (or where to get it) and what the same command prints"
+        " with WHEELFIX_TRACEBACK=1."
+    )
+
+
+def _die_of(number: signal.Signals) -> NoReturn:
+    """End as a program ends that does not handle the signal: shells and make know what that means."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)  # what is still buffered has no reader
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)

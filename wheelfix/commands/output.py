@@ -1,0 +1,49 @@
+"""Where an answer goes: a file, a terminal or a pipe, and what each can show."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from wheelfix.commands.options import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How text is laid out: its width in columns, and whether colours are understood."""
+
+    width: int = 80
+    colour: bool = False
+
+
+def look(path: Path | None = None) -> Look:
+    """What standard output can show: the width and colours of a terminal, else 80 columns and none.
+
+    NO_COLOR counts where it is not empty (no-color.org).
+    """
+    if path is not None or not sys.stdout.isatty():
+        return Look()
+    colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Look(max(shutil.get_terminal_size().columns, 20), colour)
+
+
+def write(text: str, path: Path | None = None) -> None:
+    """Write an answer whole. A reader that closes the pipe early has read enough: the exit status stays.
+
+    Raises ``UsageError`` where the file cannot be written.
+    """
+    if path is not None:
+        try:
+            path.write_text(text, "utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more at its end, and would complain then.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

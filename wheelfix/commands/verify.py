@@ -1,0 +1,88 @@
+"""``wheelfix verify``: the gate."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelfix.commands.options import add_exclude, add_jobs, add_rules, add_world, audit_options
+
+if TYPE_CHECKING:
+    from wheelfix.model.finding import Report
+
+_EPILOG = """\
+examples:
+  wheelfix verify dist/*.whl
+  wheelfix verify --policy static-cxx-runtime dist/*.whl
+  wheelfix verify --with torch-2.14.1-*.whl my_extension-1.0-*.whl
+  wheelfix verify --plat manylinux_2_28_x86_64 my-1.0-cp311-cp311-linux_x86_64.whl
+  wheelfix verify --select 'cxx-runtime-*,needed-missing' --fail-on warning my.whl
+  wheelfix verify --format json -o report.json dist/*.whl
+
+exit status: 0 clean; 1 findings at or above --fail-on; 2 wrong usage or policy; 3 an input is no wheel;
+with several wheels the highest of all
+"""
+_FORMATS = ("text", "json")
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command and its options."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "verify",
+        help="judge wheels: what breaks, on which machine, why, and how to fix it",
+        description="Judges each wheel by its archive, its platform tag, what the loader does with it on the oldest\n"
+        "machine that the tag promises, and by the policies in force.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("wheels", metavar="WHEEL", nargs="+", type=Path)
+    add("--plat", metavar="TAG", help="judge against this platform tag instead of the file name's")
+    add_exclude(parser)
+    add_rules(parser)
+    add(
+        "--fail-on",
+        choices=["error", "warning", "never"],
+        default="error",
+        help="the least severity that gives exit status 1 (default: error)",
+    )
+    add("--format", choices=_FORMATS, default="text", help="default: text")
+    add("-o", "--output", type=Path, metavar="FILE", help="write the report here instead of standard output")
+    add("-v", "--verbose", action="store_true", help="notes and evidence too")
+    add_jobs(parser)
+    add_world(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge every wheel, write one report, return the highest exit status."""
+    from wheelfix import audit
+    from wheelfix.commands.output import write
+
+    setting = audit.prepare(audit_options(options))
+    report = audit.audit_wheels(options.wheels, setting)
+    write(_rendered(report, options), options.output)
+    return exit_status(report, options.fail_on)
+
+
+def exit_status(report: Report, fail_on: str) -> int:
+    """3 where a wheel is unreadable, else 1 where a finding is at or above ``fail_on``, else 0."""
+    if any(w.verdict == "unreadable" for w in report.wheels):
+        return 3
+    counted = {"error": {"error"}, "warning": {"error", "warning"}, "never": set[str]()}[fail_on]
+    return 1 if any(f.severity in counted for w in report.wheels for f in w.findings) else 0
+
+
+def _rendered(report: Report, options: argparse.Namespace) -> str:
+    if options.format == "json":
+        from wheelfix.report.json import render
+
+        return render(report)
+    from wheelfix.checks import RULES
+    from wheelfix.commands.output import look
+    from wheelfix.report import text
+
+    how = look(options.output)
+    why = {rule.id: rule.why for rule in RULES.values()}
+    return text.render(report, why=why, width=how.width, colour=how.colour, verbose=options.verbose)
