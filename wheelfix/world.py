@@ -141,8 +141,8 @@ def _interpreter(wheel: WheelFacts, platform: PlatformPolicy, host: Mapping[str,
 
 def _folders(files: Iterable[str]) -> frozenset[str]:
     """Every folder that an installation of these files makes, and those of the environment itself."""
-    found = {"/", PREFIX, SITE, SCRIPTS}
-    for location in [*files, f"{SITE}/x"]:
+    found = {"/"}
+    for location in [f"{SITE}/x", f"{SCRIPTS}/x", *files]:
         folder = posixpath.dirname(location)
         while folder not in found:
             found.add(folder)
