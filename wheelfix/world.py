@@ -130,13 +130,16 @@ def build_world(
     return replace(world, preloaded=_preloaded(wheel, given, world, providers))
 
 
+# What every CPython on glibc needs itself: it cannot run without threads (mandatory since 3.7), dlopen and
+# libm. From glibc 2.34 on the first two are part of libc, and these names are stubs.
+_EVERY_INTERPRETER = ("libc.so.6", "libpthread.so.0", "libdl.so.2", "libm.so.6")
+
+
 def _interpreter(wheel: WheelFacts, platform: PlatformPolicy, host: Mapping[str, Node]) -> tuple[Node, ...]:
-    """The global scope before any root: the C API of the tag's Python, and the C library that every process has."""
+    """The global scope before any root: the C API of the tag's Python, and the libraries that every interpreter loads."""
     python, abi = [*wheel.tags[0].split("-"), "", ""][:2] if wheel.tags else ("", "")
-    libc = next(
-        (host[n] for n in ("libc.so.6", "libc.so", f"libc.musl-{platform.arch}.so.1") if n in host), None
-    )
-    return (interpreter_node(python, abi), *([libc] if libc else []))
+    libraries = (f"libc.musl-{platform.arch}.so.1",) if platform.libc == "musl" else _EVERY_INTERPRETER
+    return (interpreter_node(python, abi), *(host[name] for name in libraries if name in host))
 
 
 def _folders(files: Iterable[str]) -> frozenset[str]:

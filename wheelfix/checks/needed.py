@@ -296,6 +296,8 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
     providers: dict[str, set[str]] = {}
     open_ends: dict[str, bool] = {}
     for binding in scene.bindings:
+        if binding.weak and binding.provider is None:
+            continue  # an optional hook, which no library is linked for
         found = providers.setdefault(binding.object, set())
         found.update(p for p in (binding.provider, binding.also, *binding.unless) if p)
         if binding.status in ("missing", "undecided"):
