@@ -260,9 +260,13 @@ def _places(subject: Subject) -> Iterator[Finding]:
         if member.content != "elf":
             continue
         if member.scheme == "purelib":
-            where = ".data/purelib" if ".data/" in member.name else "Root-Is-Purelib: true"
+            # A wheel that is purelib as a whole at least stays together.
+            whole = ".data/" not in member.name
+            where = "Root-Is-Purelib: true" if whole else ".data/purelib"
             yield ELF_IN_PURELIB.finding(
-                f"{member.path} is an ELF object and goes to purelib ({where})", member=member.path
+                f"{member.path} is an ELF object and goes to purelib ({where})",
+                member=member.path,
+                severity="warning" if whole else None,
             )
         if any_platform:
             arch = member.elf.arch if member.elf else None

@@ -207,7 +207,7 @@ def _versions(subject: Subject, member: Member, elf: ElfFacts) -> Iterator[Findi
 
 def _denied(subject: Subject, member: Member, elf: ElfFacts) -> Iterator[Finding]:
     """Symbols of a promised library that the policy denies all the same: builds of it differ in them."""
-    wanted = {s.name for s in elf.symbols if not s.defined and s.lookups}
+    wanted = {s.name for s in elf.symbols if not s.defined and s.lookups and not s.weak}
     told: set[tuple[str, ...]] = set()
     for platform in subject.platforms:
         for library, names in platform.denied_symbols.items():

@@ -10,6 +10,7 @@ from wheelfix.checks.subject import Subject
 from wheelfix.model.finding import Finding
 from wheelfix.model.wheel import Member, WheelFacts
 from wheelfix.policy.drivers import is_driver_library, is_libpython
+from wheelfix.policy.system import packaged_stem
 
 CLASH = Rule(
     id="soname-clash",
@@ -126,13 +127,18 @@ def _dlopen(subject: Subject) -> Iterator[Finding]:
         elf = member.elf
         if elf is None:
             continue
+        stems = [name.partition(".so")[0] for name in elf.library_names]
         for name in elf.library_names:
             if name in supplied or name in promised or name in elf.needed or name == elf.soname:
                 continue
-            if is_driver_library(name) or is_libpython(name) or subject.system_library(name) is not None:
+            if is_driver_library(name) or is_libpython(name) or packaged_stem(name):
                 continue
+            # A name without a version, or one of several for one library, is mostly an attempt that may fail.
+            stem, _, version = name.partition(".so")
+            optional = not version or stems.count(stem) > 1
             yield DLOPEN.finding(
                 f"{member.path} opens libraries at run time and holds the name {name}, which nobody supplies",
                 member=member.path,
                 library=name,
+                severity="info" if optional else None,
             )

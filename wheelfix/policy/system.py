@@ -17,6 +17,16 @@ def system_library(name: str) -> str | None:
     return _packages().get(name)
 
 
+def packaged_stem(name: str) -> bool:
+    """Whether some package holds the library in any version: ``libnuma.so`` and ``libnuma.so.2`` are libnuma."""
+    return name.partition(".so")[0] in _stems()
+
+
+@cache
+def _stems() -> frozenset[str]:
+    return frozenset(name.partition(".so")[0] for name in _packages())
+
+
 @cache
 def _packages() -> Mapping[str, str]:
     with gzip.open(data_folder() / "system-libraries.txt.gz", "rt", encoding="utf-8") as lines:
