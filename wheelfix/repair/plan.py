@@ -169,7 +169,7 @@ def _wanted(
             served = supply(name, survey.folder(path), _askers(survey, path), sources)
             if served.kind == "missing":
                 if name not in facts.auxiliaries:
-                    problems.append(f"{path} needs {served.reason}")
+                    problems.append(f"{path} needs {name}, {served.reason}")
                     unserved.append((path, name))
             elif served.kind != "left":
                 wanted[path, name] = served
@@ -352,7 +352,7 @@ def _graft_changes(
         edit = _Edit()
         for name, by in served.get(key, {}).items():
             if by.kind == "missing":
-                problems.append(f"{library.path}, which must go into the wheel, needs {by.reason}")
+                problems.append(f"{library.path}, which must go into the wheel, needs {name}, {by.reason}")
             elif by.kind != "left":
                 _apply(edit, name, by, names, folder)
         edit.remove += [n for n in facts.needed if is_libpython(n)]

@@ -27,6 +27,7 @@ _CURED_BY_A_NEWER_TAG = frozenset(
     {
         "symbol-version-too-new",
         "symbol-version-missing",
+        "symbol-version-private",
         "needed-not-allowed",
         "cxx-runtime-missing",
         "musl-forbidden-symbol",
@@ -238,7 +239,9 @@ def _judge(
     findings = audit.findings_of(subject, setting.options)
     errors = [f for f in findings if f.severity == "error"]
     if (errors or finished.problems) and not options.no_verify:
-        reasons = dict.fromkeys([*finished.problems, *(_sentence(f) for f in errors)])
+        told = frozenset(finished.unserved)
+        others = (f for f in errors if f.rule != "needed-missing" or (f.member, f.library) not in told)
+        reasons = dict.fromkeys([*finished.problems, *(_sentence(f) for f in others)])
         return tuple(reasons), all(f.rule in _CURED_BY_A_NEWER_TAG for f in errors)
     return Proposal(finished.plan, finished.grafted, findings)
 

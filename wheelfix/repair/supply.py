@@ -93,11 +93,11 @@ def supply(name: str, folder: str, askers: Sequence[Asker], sources: Sources) ->
             return Supply("wheel" if kind == "wheel" else "given", place=_nearest(folder, base, places[base]))
     library = sources.find(name, askers)
     if library is None:
-        return Supply("missing", reason=f"{name} is neither in the wheel nor on this machine")
+        return Supply("missing", reason="which is neither in the wheel nor on this machine")
     if needs_private_libc(library.facts):
         return Supply(
             "missing",
-            reason=f"{name} ({library.path}) uses private symbols of this machine's C library: it would load nowhere else",
+            reason=f"but {library.path} uses private symbols of this machine's C library and would load nowhere else",
         )
     return Supply("graft", library=library)
 

@@ -49,7 +49,7 @@ def _holds(load: Load, path: str) -> bool:
 
 
 def _brought(member: str, by_path: Mapping[str, ElfFacts | None], members: set[str]) -> set[str]:
-    """A graft and the grafts that it loads, which lie beside it."""
+    """A graft and the grafts that it loads or may open, which lie beside it."""
     seen: set[str] = set()
     waiting = [member]
     while waiting:
@@ -59,7 +59,8 @@ def _brought(member: str, by_path: Mapping[str, ElfFacts | None], members: set[s
             continue
         seen.add(here)
         folder = here.rpartition("/")[0]
-        waiting += [f"{folder}/{n}" for n in elf.needed if f"{folder}/{n}" in members]
+        names = (*elf.needed, *elf.filters, *elf.auxiliaries, *elf.library_names)
+        waiting += [f"{folder}/{n}" for n in names if f"{folder}/{n}" in members]
     return seen
 
 
