@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """Tell the bindings of one wheel (or lone ELF file). Raises ``Unreadable`` where it is neither."""
     from wheelfix import audit
     from wheelfix.checks.demangle import demangled
-    from wheelfix.commands.output import write
+    from wheelfix.commands.output import look, write
     from wheelfix.commands.tree import subject_of_file
     from wheelfix.policy.globs import matches_name
     from wheelfix.report.symbols import as_json, as_text
@@ -58,5 +58,5 @@ def run(options: argparse.Namespace) -> int:
         write(as_json(bindings))
         return 0
     most = None if options.verbose else 10
-    write(as_text(bindings, everything=glob is not None, demangled=demangled, most=most))
+    write(as_text(bindings, everything=glob is not None, demangled=demangled, most=most, width=look().width))
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ def as_text(
     everything: bool,
     demangled: Callable[[str], str],
     most: int | None = 10,
+    width: int = 80,
 ) -> str:
     """Bindings by machine, root and object; without ``everything`` those that are missing or undecided.
 
@@ -38,18 +40,28 @@ def as_text(
         if everything or binding.status in _PROBLEMS:
             groups.setdefault((tag, binding.root, binding.object), []).append(binding)
     for (tag, root, object_), members in groups.items():
-        under = "" if root == object_ else f", opened by {plain(root)}"
-        lines += [f"{plain(object_)}{under}, on {plain(tag)}", *_kinds(members, demangled, most), ""]
+        under = [] if root == object_ else [f"  under the root {plain(root)}"]
+        lines += [
+            f"{plain(object_)}",
+            *under,
+            f"  on {plain(tag)}",
+            *_kinds(members, demangled, most, width),
+            "",
+        ]
     counts = _counts(b for _, b in bindings)
     return "\n".join([*lines, counts]) + "\n"
 
 
-def _kinds(members: Sequence[Binding], demangled: Callable[[str], str], most: int | None) -> Iterator[str]:
+def _kinds(
+    members: Sequence[Binding], demangled: Callable[[str], str], most: int | None, width: int
+) -> Iterator[str]:
     kinds: dict[str, list[Binding]] = {}
     for binding in members:
         kinds.setdefault(_answer(binding), []).append(binding)
     for answer, group in kinds.items():
-        yield f"  {plain(answer)}:"
+        yield from textwrap.wrap(
+            plain(answer) + ":", width, initial_indent="  ", subsequent_indent="    ", break_long_words=False
+        )
         shown = group if most is None else group[:most]
         for binding in shown:
             readable = demangled(binding.symbol)
@@ -68,7 +80,7 @@ def _answer(binding: Binding) -> str:
         return f"supplied by {binding.provider}{also}" + (f", unless {unless} has it" if unless else "")
     return {
         "missing": "missing: nothing in scope supplies it",
-        "undecided": f"undecided: {unless or 'a library that was not given'} may supply it (give it with --with or --env)",
+        "undecided": f"undecided until this is given (--with, --env): {', '.join(binding.unless) or 'a library of another distribution'}",
         "weak-unbound": "weak and not supplied, which is no error",
         "unreferenced": "in the symbol table, but no relocation names it: never looked up",
     }[binding.status]
