@@ -12,6 +12,7 @@ import posixpath
 from collections import ChainMap
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -118,9 +119,7 @@ def build_world(
         lib_token="lib64" if bits == 64 and platform.libc == "glibc" else "lib",
     )
     if baseline == "host":
-        from wheelfix.host.world import on_this_machine
-
-        world = on_this_machine(world)
+        world = _on_this_machine(world, platform.arch)
     else:
         host = host_libraries(platform)
         world = replace(world, host=host, interpreter=_interpreter(wheel, platform, host))
@@ -128,6 +127,28 @@ def build_world(
         world, externals=_externals(wheel, files.values(), world, known, platform, providers, exclude)
     )
     return replace(world, preloaded=_preloaded(wheel, given, world, providers))
+
+
+def _on_this_machine(world: World, arch: str) -> World:
+    """The same files on this machine: its cache and libraries, its loader, the interpreter that runs wheelfix."""
+    from wheelfix.host import machine
+    from wheelfix.host.libraries import CachedLibraries, RealFiles, RealFolders
+
+    everything = RealFiles(Path("/"), "", "host")
+    world = replace(
+        world,
+        files=ChainMap(world.files, everything),  # type: ignore[arg-type]  # never written to
+        folders=_Either(world.folders, RealFolders(everything)),
+        host=CachedLibraries(arch),
+        libc_version=machine.libc_version() or world.libc_version,
+        lib_token=machine.lib_token(),
+        platform_token=machine.platform_token(),
+        subfolders=machine.subfolders(),
+    )
+    running = machine.interpreter()
+    if running is None:
+        return world
+    return replace(world, interpreter=load(world, running).scope)
 
 
 # What every CPython on glibc needs itself: it cannot run without threads (mandatory since 3.7), dlopen and
