@@ -13,8 +13,8 @@ from itertools import combinations
 
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
-from wheelfix.checks.symbols import listed, missing_symbols
-from wheelfix.model.elf import STB_GNU_UNIQUE, ElfFacts, Symbol
+from wheelfix.checks.symbols import SHOWN, listed, missing_symbols
+from wheelfix.model.elf import LOOKUP_COPY, STB_GLOBAL, STB_GNU_UNIQUE, ElfFacts, Symbol
 from wheelfix.model.finding import Finding
 from wheelfix.model.policy import CxxRuntime
 from wheelfix.model.resolution import Node
@@ -130,13 +130,13 @@ _RUNTIME = (*_CXX, *_GCC)
 
 def check(subject: Subject) -> Iterator[Finding]:
     """The runtime rules: those that the tables alone decide, then those that rest on bindings."""
-    internals = frozenset[str]().union(*(cxx_runtime_internals(p.arch) for p in subject.platforms))
+    core, internals = core_symbols(subject), _internals(subject)
     for member in subject.wheel.elves:
         if member.elf is None:
             continue
         entry = entry_for(subject, member.path)
         yield from _dynamic(member.path, member.elf, entry)
-        yield from _own_copy(member.path, member.elf, entry, internals)
+        yield from _own_copy(member.path, member.elf, entry, core, internals)
         yield from _bundled(subject, member.path, member.elf)
     for scene in subject.scenes:
         yield from _missing(subject, scene)
@@ -147,6 +147,23 @@ def check(subject: Subject) -> Iterator[Finding]:
 def entry_for(subject: Subject, path: str) -> CxxRuntime | None:
     """The policy's entry for an object: the last that matches it, as later files override earlier ones."""
     return next((e for e in reversed(subject.policy.cxx_runtime) if matches_any(path, e.objects)), None)
+
+
+def _internals(subject: Subject) -> frozenset[str]:
+    return frozenset[str]().union(*(cxx_runtime_internals(p.arch) for p in subject.platforms))
+
+
+def core_symbols(subject: Subject) -> frozenset[str]:
+    """The internals that the promised machine's own libstdc++ has too; all that are known where it has none.
+
+    Compilers for older systems put what the system's libstdc++ lacks into each object (libstdc++_nonshared.a);
+    those few leftovers stand in healthy objects and are no second runtime.
+    """
+    for scene in subject.scenes:
+        library = scene.world.host.get("libstdc++.so.6")
+        if library is not None and library.elf is not None and library.elf.complete:
+            return frozenset(s.name for s in library.elf.symbols if s.bind == STB_GLOBAL and s.exported)
+    return _internals(subject)
 
 
 def is_runtime(name: str) -> bool:
@@ -174,38 +191,34 @@ def _dynamic(path: str, elf: ElfFacts, entry: CxxRuntime | None) -> Iterator[Fin
 
 
 def _own_copy(
-    path: str, elf: ElfFacts, entry: CxxRuntime | None, internals: frozenset[str]
+    path: str, elf: ElfFacts, entry: CxxRuntime | None, core: frozenset[str], internals: frozenset[str]
 ) -> Iterator[Finding]:
     """A runtime inside the object: not wanted at all, or wanted and not hidden."""
     if _is_runtime_library(path, elf):
         return
-    exported = [s.name for s in elf.symbols if s.name in internals and s.exported]
-    hidden = elf.local_names & internals
+    exported = [s for s in elf.symbols if s.name in internals and s.exported and not s.lookups & LOOKUP_COPY]
+    own = [s.name for s in exported if s.name in core] + sorted(elf.local_names & core)
     dynamic = any(is_runtime(n) for n in elf.needed)
-    if entry is not None and entry.linkage == "host" and (exported or hidden) and not dynamic:
+    if entry is not None and entry.linkage == "host" and own and not dynamic:
         yield STATIC.finding(
-            f"{path} holds a C++ runtime of its own ({len(exported) + len(hidden)} internals) and needs no shared one; "
-            "the policy asks for the host's",
+            f"{path} holds a C++ runtime of its own ({len(own)} of its internals) and needs no shared one; the "
+            "policy asks for the host's",
             member=path,
-            evidence={"symbols": listed([*exported, *sorted(hidden)]), "count": len(exported) + len(hidden)},
+            evidence={"symbols": listed(own), "count": len(own)},
             policy=entry.key,
         )
     forbidden = entry is not None and entry.exports == "forbid"
-    if exported and (forbidden or (not dynamic and "__cxa_throw" in exported)):
+    leaked = [s.name for s in exported if forbidden or s.name in core]
+    if leaked:
         total = sum(s.exported for s in elf.symbols)
         unique = sum(s.exported and s.bind == STB_GNU_UNIQUE for s in elf.symbols)
         yield EXPORTED.finding(
-            f"{path} exports {len(exported)} internals of the C++ runtime"
+            f"{path} exports {len(leaked)} internals of the C++ runtime"
             + ("" if dynamic else " and needs no shared one: its own static copy leaks")
             + f" ({total} exported symbols, {unique} of them unique)",
             member=path,
-            symbol=exported[0],
-            evidence={
-                "symbols": listed(exported),
-                "count": len(exported),
-                "exported": total,
-                "unique": unique,
-            },
+            symbol=leaked[0],
+            evidence={"symbols": listed(leaked), "count": len(leaked), "exported": total, "unique": unique},
             severity="error" if forbidden else None,
             policy=entry.key if forbidden and entry is not None else None,
         )
@@ -268,22 +281,53 @@ def _borrowed(subject: Subject, scene: Scene) -> Iterator[Finding]:
             and not _is_runtime_library(lender.path, lender.elf)
         ):
             loans.setdefault((binding.object, lender.path), {})[binding.symbol] = None
+    within: dict[str, dict[str, dict[str, None]]] = {}
     for (object_, lender_path), symbols in loans.items():
-        entry = entry_for(subject, object_)
-        static = entry is not None and entry.linkage == "static"
         foreign = nodes[lender_path].distribution != nodes[object_].distribution
-        names = list(symbols)
-        yield BORROWED.finding(
-            f"{object_} takes {len(names)} symbols of the C++ runtime from {lender_path}"
-            + (f" of {nodes[lender_path].distribution}" if foreign else "")
-            + ", which is no C++ runtime and leaks its own copy",
-            member=object_,
-            library=lender_path,
-            symbol=names[0],
-            evidence={"symbols": listed(names), "count": len(names), "lender": lender_path},
-            severity="error" if foreign or static else "info",
-            policy=entry.key if static and entry is not None else None,
+        if foreign:
+            whose = f"{lender_path} of {nodes[lender_path].distribution or 'another distribution'}"
+            yield _loan(subject, scene, object_, whose, {lender_path: symbols}, foreign=True)
+        else:
+            within.setdefault(object_, {})[lender_path] = symbols
+    # Inside a wheel the lender depends on the root; one finding tells of all.
+    for object_, lenders in within.items():
+        whose = next(iter(lenders)) + (
+            f" and {len(lenders) - 1} more of the wheel" if len(lenders) > 1 else ""
         )
+        yield _loan(subject, scene, object_, whose, lenders, foreign=False)
+
+
+def _loan(
+    subject: Subject,
+    scene: Scene,
+    object_: str,
+    whose: str,
+    lenders: Mapping[str, Mapping[str, None]],
+    *,
+    foreign: bool,
+) -> Finding:
+    entry = entry_for(subject, object_)
+    static = entry is not None and entry.linkage == "static"
+    names = list(dict.fromkeys(name for symbols in lenders.values() for name in symbols))
+    host = scene.world.host.get("libstdc++.so.6")
+    held = {s.name for s in host.elf.symbols} if host is not None and host.elf is not None else set()
+    lacking = [n for n in names if n not in held]
+    return BORROWED.finding(
+        f"{object_} takes {len(names)} symbol{'s' if len(names) > 1 else ''} of the C++ runtime from {whose}, "
+        "which is no C++ runtime and leaks a copy"
+        + (f"; the libstdc++ of {scene.platform.tag} lacks {len(lacking)} of them" if lacking else ""),
+        member=object_,
+        library=next(iter(lenders)),
+        symbol=names[0],
+        evidence={
+            "symbols": listed(names),
+            "count": len(names),
+            "lenders": {path: list(symbols)[:SHOWN] for path, symbols in lenders.items()},
+            "host-lacks": lacking[:SHOWN],
+        },
+        severity="error" if foreign or static else "info",
+        policy=entry.key if static and entry is not None else None,
+    )
 
 
 def _clashes(scene: Scene) -> Iterator[Finding]:
@@ -323,5 +367,5 @@ def _clashes(scene: Scene) -> Iterator[Finding]:
             member=path,
             library=other_path,
             symbol=first_name,
-            evidence={"symbols": clashes[:20], "count": len(clashes)},
+            evidence={"symbols": clashes[:SHOWN], "count": len(clashes)},
         )

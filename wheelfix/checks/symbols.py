@@ -63,7 +63,8 @@ ORPHAN = Rule(
 )
 RULES: tuple[Rule, ...] = (UNDEFINED, VERSION_MISSING, ORPHAN)
 
-_SHOWN = 20  # symbols that a finding lists; the rest is counted
+#: Symbols that a finding lists; the rest is counted.
+SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +198,10 @@ def _unversioned(scene: Scene, one: Missing) -> Finding | None:
 
 
 def listed(names: Iterable[str]) -> list[Mapping[str, str]]:
-    """Symbols as evidence: each with its C++ name where it has one; at most the first twenty."""
+    """Symbols as evidence: each with its C++ name where it has one; at most the first ``SHOWN``."""
     told: list[Mapping[str, str]] = []
     for name in names:
-        if len(told) == _SHOWN:
+        if len(told) == SHOWN:
             break
         plain = demangled(name)
         told.append({"symbol": name} if plain == name else {"symbol": name, "demangled": plain})

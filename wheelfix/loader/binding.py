@@ -88,7 +88,8 @@ class _Process:
         self._absent = tuple(
             dict.fromkeys(e.needed for e in load.edges if e.status == "missing" and e.needed)
         )
-        # glibc < 2.30 stops a versioned look-up at the file that verneed names (bug 24741).
+        # glibc < 2.30 stops a versioned look-up at the file that verneed names (bug 24741). Libraries that are
+        # known from data are those of a newer one, which has moved symbols out of libpthread and librt.
         names = loaded_by_name(world, load)
         self._named = {name: node.location for name, node in names.items()}
         self._stops = not self._musl and self._libc_version < (2, 30)
@@ -191,7 +192,7 @@ class _Process:
             if not known.complete:
                 if not member.python or name.startswith(("Py", "_Py")):
                     unless.append(node.path)
-            elif self._stops and node.location == stop:
+            elif self._stops and node.location == stop and known.measured:
                 return _Found(None, tuple(unless), not unless)
         if self._musl and (found := self._large_file_name(name)):
             return _Found(found, tuple(unless))

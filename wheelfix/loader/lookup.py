@@ -101,7 +101,7 @@ class Index:
 
     ``entries`` are undefined symbols with a value: the PLT entries that a program not built as PIE uses as
     the address of a function. ``versioned`` is False where the loader keeps no version table for the
-    object: it has neither verneed nor verdef.
+    object: it has neither verneed nor verdef. ``measured`` facts were read from a file, not made from data.
     """
 
     definitions: Mapping[str, tuple[Symbol, ...]]
@@ -109,6 +109,7 @@ class Index:
     unique: frozenset[str]
     versioned: bool
     complete: bool
+    measured: bool
 
 
 def index(elf: ElfFacts, *, absolute_zero: bool = True) -> Index:
@@ -117,7 +118,7 @@ def index(elf: ElfFacts, *, absolute_zero: bool = True) -> Index:
     A definition at address 0 is none, unless it is thread-local, or absolute where ``absolute_zero`` says so
     (glibc since 2.28, bug 23307). Facts that were made from data have no segments and no addresses.
     """
-    addressed = bool(elf.segments)
+    measured = bool(elf.segments)
     definitions: dict[str, tuple[Symbol, ...]] = {}
     entries: dict[str, tuple[Symbol, ...]] = {}
     unique = set()
@@ -129,7 +130,7 @@ def index(elf: ElfFacts, *, absolute_zero: bool = True) -> Index:
             if value:
                 entries[name] = (*entries.get(name, ()), symbol)
             continue
-        if not value and addressed and kind != STT_TLS and not (section == SHN_ABS and absolute_zero):
+        if not value and measured and kind != STT_TLS and not (section == SHN_ABS and absolute_zero):
             continue
         if name in definitions:
             definitions[name] += (symbol,)
@@ -138,7 +139,7 @@ def index(elf: ElfFacts, *, absolute_zero: bool = True) -> Index:
         if bind == STB_GNU_UNIQUE:
             unique.add(name)
     versioned = bool(elf.versioned or elf.verdef or elf.verneed)
-    return Index(definitions, entries, frozenset(unique), versioned, elf.complete)
+    return Index(definitions, entries, frozenset(unique), versioned, elf.complete, measured)
 
 
 def accepted(candidates: tuple[Symbol, ...], version: str | None, versioned: bool) -> Symbol | None:
