@@ -294,14 +294,15 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
     if not candidates:
         return
     providers: dict[str, set[str]] = {}
-    open_ends: dict[str, bool] = {}
+    perhaps: dict[str, set[str]] = {}  # libraries whose symbols are not known
     for binding in scene.bindings:
         if binding.weak and binding.provider is None:
             continue  # an optional hook, which no library is linked for
         found = providers.setdefault(binding.object, set())
-        found.update(p for p in (binding.provider, binding.also, *binding.unless) if p)
+        found.update(p for p in (binding.provider, binding.also) if p)
         if binding.status in ("missing", "undecided"):
-            open_ends[binding.object] = True
+            found.update(binding.unless)
+        perhaps.setdefault(binding.object, set()).update(binding.unless)
     facts = {m.path: m.elf for m in subject.wheel.elves}
     for (member, library), want in candidates.items():
         elf = facts.get(member)
@@ -309,9 +310,9 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
             continue
         path = next((e.path for e in want.edges if e.path), None)
         used = providers.get(member, set())
-        if path in used or library in used or (path is None and open_ends.get(member)):
-            continue
-        if path is not None and want.first("external") and open_ends.get(member):
+        if want.first("external") is not None:  # it may stand before what binds without it
+            used = used | perhaps.get(member, set())
+        if path in used or library in used:
             continue
         yield UNUSED.finding(
             f"{member} needs {library} and uses no symbol of it",
