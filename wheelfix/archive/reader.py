@@ -33,7 +33,7 @@ from wheelfix.model.wheel import Content, Member, Scheme, WheelFacts
 
 __all__ = ["Inspect", "Inspected", "Limits", "Unreadable", "read_member", "read_wheel"]
 
-_INFLATE_ERROR: type[Exception] = isal_zlib.error
+_INFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # its stub says instance
 _LIBRARY_NAME = re.compile(rb"[\w.+-]+\.so(?:\.\d+)*")
 _PIECE = 1 << 20
 _WORTH_A_FORK = 12 << 20  # inflated bytes: below, one process is done before two have started
