@@ -1,7 +1,7 @@
 """The search of the build host, against folders made for each test; the expected file is ld.so(8)'s."""
 
+import hashlib
 import os
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,19 +12,18 @@ from wheelfix.repair.hostsearch import HostPaths, HostSearch, host_paths
 from wheelfix.repair.supply import Asker
 
 
-def elf_header(machine: int = 62, bits: int = 64) -> bytes:
-    """The first 20 bytes of a little-endian shared object (gABI, ELF header)."""
-    return b"\x7fELF" + bytes([2 if bits == 64 else 1, 1, 1]) + bytes(9) + struct.pack("<HH", 3, machine)
-
-
-def put(folder: Path, name: str, text: str = "", machine: int = 62) -> str:
+def put(folder: Path, name: str, needed: str = "", machine: int = 62) -> str:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(elf_header(machine) + text.encode())
+    (folder / name).write_text(f"elf {machine} {needed}")
     return str(folder / name)
 
 
 def read(path: Path) -> ElfFacts | None:
-    return ElfFacts(needed=tuple(path.read_bytes()[20:].decode().split()))
+    """What stands for reading ELF objects: a file of words that begins with ``elf`` and e_machine."""
+    words = path.read_text().split()
+    if words[:1] != ["elf"]:
+        return None
+    return ElfFacts(machine=int(words[1]), needed=tuple(words[2:]))
 
 
 def search(
@@ -129,9 +128,7 @@ def test_the_real_path_and_the_hash_of_the_whole_file_are_told(tmp_path: Path) -
     assert found.path == real
     assert found.folders == (str(tmp_path / "links"), str(tmp_path))
     assert found.mode == 0o640
-    assert found.size == 29
-    import hashlib
-
+    assert found.size == len("elf 62 libc.so.6")
     assert found.sha256 == hashlib.sha256(Path(real).read_bytes()).hexdigest()
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,12 +41,9 @@ class HostSearch:
 
     paths: HostPaths
     read: Callable[[Path], ElfFacts | None]
-    machine: int = 62
-    bits: int = 64
-    big_endian: bool = False
+    arch: str = "x86_64"
     libc: Libc = "glibc"
     lib_token: str = "lib64"
-    platform_token: str = "x86_64"
     _seen: dict[str, HostLibrary | None] = field(default_factory=dict)
 
     def __call__(self, name: str, askers: Sequence[Asker]) -> HostLibrary | None:
@@ -81,11 +77,11 @@ class HostSearch:
         for entry in runpath.entries(asker.facts):
             if runpath.has_origin(entry):
                 for folder in asker.folders:
-                    location = runpath.leads_to(entry, folder, self.lib_token, self.platform_token)
+                    location = runpath.leads_to(entry, folder, self.lib_token, self.arch)
                     if location is not None:
                         yield location
             elif entry.startswith("/"):
-                location = runpath.leads_to(entry, "/", self.lib_token, self.platform_token)
+                location = runpath.leads_to(entry, "/", self.lib_token, self.arch)
                 if location is not None:
                     yield location
 
@@ -98,11 +94,8 @@ class HostSearch:
         try:
             if not stat.S_ISREG(os.stat(place).st_mode):
                 return None
-            with open(place, "rb") as file:
-                if not self._same_machine(file.read(20)):
-                    return None
             facts = self.read(Path(place))
-            if facts is None or not facts.dynamic or not self._same_libc(facts):
+            if facts is None or not facts.dynamic or facts.arch != self.arch or not self._same_libc(facts):
                 return None
             sha256, status = _hash(place), os.stat(place)
         except OSError:
@@ -117,15 +110,6 @@ class HostSearch:
             size=status.st_size,
             mode=stat.S_IMODE(status.st_mode),
         )
-
-    def _same_machine(self, head: bytes) -> bool:
-        """gABI, ELF header: magic, EI_CLASS, EI_DATA; e_machine at 18."""
-        if len(head) < 20 or head[:4] != b"\x7fELF":
-            return False
-        if head[4] != (2 if self.bits == 64 else 1) or head[5] != (2 if self.big_endian else 1):
-            return False
-        (machine,) = struct.unpack_from(">H" if self.big_endian else "<H", head, 18)
-        return bool(machine == self.machine)
 
     def _same_libc(self, facts: ElfFacts) -> bool:
         others = ("libc.so.6", "ld-linux") if self.libc == "musl" else ("libc.musl-", "ld-musl-")

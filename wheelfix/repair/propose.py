@@ -67,10 +67,12 @@ def propose(
     setting: audit.Setting,
     options: RepairOptions,
     finder: Callable[[PlatformPolicy], Find],
+    installed: Mapping[str, tuple[Place, ...]],
 ) -> Proposal | Blocked:
     """The best plan for a wheel, or every reason why there is none.
 
-    ``finder`` makes the search of the build host for one platform (architecture and C library). The tag is the
+    ``finder`` makes the search of the build host for one platform (architecture and C library), ``installed`` are the
+    libraries of ``--env`` by file name. The tag is the
     oldest one that is true with as few grafts as possible; ``options.plat`` is one that must be true.
     """
     if not wheel.elves:
@@ -80,6 +82,7 @@ def propose(
         return choice
     candidates, requested = choice
     seen = survey(_judged(wheel, setting, candidates[-1].tag))
+    seen = replace(seen, given={**installed, **seen.given})
     find = finder(candidates[-1])
     drafts = [(c, _draft(seen, c, setting, options, find, frozenset())) for c in candidates]
     ranked = _ranked(seen, drafts, requested)
@@ -172,20 +175,9 @@ def _draft(
         excluded = any(fnmatch.fnmatchcase(name, g) for g in setting.options.exclude)
         return excluded or provider_of(name, providers) is not None
 
-    sources = Sources(platform.libraries, seen.places, {**_installed(setting), **seen.given}, left, find)
+    sources = Sources(platform.libraries, seen.places, seen.given, left, find)
     wishes = Wishes(options.lib_sdir, options.strip, drop)
     return draft(seen, platform, sources, providers, wishes)
-
-
-def _installed(setting: audit.Setting) -> Mapping[str, tuple[Place, ...]]:
-    """The shared libraries of ``--env`` by file name; their SONAMEs would cost reading all of them."""
-    found: dict[str, list[Place]] = {}
-    if setting.environment is not None:
-        for location in setting.environment.files:
-            folder, _, file = location.rpartition("/")
-            if ".so" in file:
-                found.setdefault(file, []).append(Place(folder, file))
-    return {name: tuple(places) for name, places in found.items()}
 
 
 def _ranked(

@@ -1,0 +1,117 @@
+"""One wheel from input to output: read, propose, apply, and hold the result against the prediction."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from wheelfix import audit
+from wheelfix.model.finding import Finding
+from wheelfix.model.plan import Blocked, Plan
+from wheelfix.model.policy import PlatformPolicy
+from wheelfix.repair.apply import EditFailed, Writing, apply
+from wheelfix.repair.buildhost import installed
+from wheelfix.repair.documents import Owner, with_documents
+from wheelfix.repair.predict import outcome
+from wheelfix.repair.propose import Proposal, RepairOptions, propose
+from wheelfix.repair.supply import Find
+
+_FAULT = "the written wheel is not what the simulation said, which is a fault of wheelfix"
+_BY_SIZE = frozenset({"contract-size", "zip-ratio", "archive-limit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A wheel that was written (or, with ``target`` None, only planned)."""
+
+    plan: Plan
+    findings: tuple[Finding, ...]  # what is left to say of the result: no errors unless --no-verify
+    target: Path | None
+    size_before: int
+    size_after: int
+
+
+def repair(
+    source: Path,
+    folder: Path | None,
+    setting: audit.Setting,
+    options: RepairOptions,
+    writing: Writing,
+    finder: Callable[[PlatformPolicy], Find],
+    owner: Owner,
+) -> Done | Blocked:
+    """Repair one wheel into ``folder`` (None: plan only).
+
+    Raises ``Unreadable`` for an input that is no wheel, ``OSError`` where the output cannot be written.
+    The output appears whole and under its final name, or not at all.
+    """
+    wheel = audit.subject_of(source, setting).wheel
+    proposal = propose(wheel, setting, options, finder, installed(setting.environment))
+    if isinstance(proposal, Blocked):
+        return proposal
+    plan, documents = with_documents(proposal, wheel, owner, writing.epoch)
+    before = source.stat().st_size
+    if folder is None:
+        return Done(plan, proposal.findings, None, before, before)
+    made = _make(folder)
+    scratch = Path(tempfile.mkdtemp(prefix=".wheelfix-", dir=folder))
+    try:
+        written = scratch / plan.filename
+        if plan.empty:
+            shutil.copyfile(source, written)
+        else:
+            apply(source, written, wheel, plan, documents, writing)
+            reasons = _disagreement(written, proposal, setting)
+            if reasons:
+                return Blocked(wheel.filename, reasons)
+        target = folder / plan.filename
+        os.replace(written, target)
+    except EditFailed as reason:
+        return Blocked(wheel.filename, (str(reason),))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        _unmake(made)
+    return Done(plan, proposal.findings, target, before, target.stat().st_size)
+
+
+def _make(folder: Path) -> tuple[Path, ...]:
+    """Make a folder with those above it; the ones that were not there, the deepest first."""
+    missing = tuple(p for p in (folder, *folder.parents) if not p.exists())
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _unmake(folders: tuple[Path, ...]) -> None:
+    """Remove those of the folders that nothing was written to."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def _disagreement(written: Path, proposal: Proposal, setting: audit.Setting) -> tuple[str, ...]:
+    """Where the audit of the written bytes says something else than the prediction did.
+
+    Sizes alone are not predicted: an error that comes from one is a reason of its own.
+    """
+    expected = replace(setting, options=replace(setting.options, plat=None))
+    found = outcome(audit.findings_of(audit.subject_of(written, expected), expected.options))
+    predicted = outcome(proposal.findings)
+    reasons = []
+    for item in sorted(found - predicted, key=str):
+        if item[0] not in _BY_SIZE:
+            reasons.append(f"{_FAULT}: unforeseen {_told(item)}")
+        elif item[1] == "error":
+            reasons.append(f"the repaired wheel would break {_told(item)}")
+    lost = (item for item in predicted - found if item[0] not in _BY_SIZE)
+    reasons += [f"{_FAULT}: {_told(item)} did not come true" for item in sorted(lost, key=str)]
+    return tuple(reasons)
+
+
+def _told(item: tuple[str, str, str | None, str | None, str | None]) -> str:
+    return " ".join(part for part in item if part)
