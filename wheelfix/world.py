@@ -211,17 +211,17 @@ def _externals(
         if "/" in name:
             continue
         holder: str | None = None
-        provider = provider_of(name, providers)
+        holders = [canonicalize_name(p.distribution) for p in providers_of(name, providers)]
         if (
             any(fnmatch.fnmatchcase(name, g) for g in exclude)
             or is_driver_library(name)
             or is_libpython(name)
         ):
             pass
-        elif provider is not None:
-            if canonicalize_name(provider.distribution) in known:
+        elif holders:
+            if known.issuperset(holders):
                 continue
-            holder = canonicalize_name(provider.distribution)
+            holder = next((h for h in holders if h in absent), holders[0])
         elif (
             name in platform.libraries
             or system_library(name) is not None
@@ -296,8 +296,7 @@ def _preloaded(
         opened = {name for m in other.members for name in m.ctypes_names}
         for node in nodes:
             name = node.path.rpartition("/")[2]
-            provider = provider_of(name, providers)
-            by_import = provider is not None and provider.loads == "by-import"
+            by_import = any(p.loads == "by-import" for p in providers_of(name, providers))
             if node.elf is not None and (node.elf.python_modules or name in opened or by_import):
                 for one in load(world, node).scope:
                     if one.owner == "given" and one.elf is not None and not one.elf.python_modules:
@@ -307,9 +306,9 @@ def _preloaded(
     return found
 
 
-def provider_of(library: str, providers: Sequence[Provider]) -> Provider | None:
-    """The last provider rule that names the library: later policies override earlier ones."""
-    return next((p for p in reversed(providers) if fnmatch.fnmatchcase(library, p.library)), None)
+def providers_of(library: str, providers: Sequence[Provider]) -> tuple[Provider, ...]:
+    """The provider rules that name the library. Several are alternatives: one SONAME, more than one place."""
+    return tuple(p for p in providers if fnmatch.fnmatchcase(library, p.library))
 
 
 def absent_requirements(wheel: WheelFacts, known: Iterable[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from wheelfix.model.finding import Finding
 from wheelfix.model.policy import Provider
 from wheelfix.model.resolution import SITE, Edge, Load, Node
 from wheelfix.policy.drivers import is_driver_library, is_libpython
-from wheelfix.world import location_of, provider_of
+from wheelfix.world import location_of, providers_of
 
 EMPTY = Rule(
     id="rpath-empty-element",
@@ -200,8 +200,8 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
     """A library of an absent distribution whose folder is known: does the requester's path lead there?"""
     if is_driver_library(edge.needed) or is_libpython(edge.needed):
         return
-    provider = provider_of(edge.needed, subject.policy.providers)
-    if provider is None:
+    providers = providers_of(edge.needed, subject.policy.providers)
+    if not providers:
         if _reaches_elsewhere(scene, load, edge.object):
             return
         earlier = [e.object for e in load.edges if e.needed == edge.needed and e is not edge]
@@ -209,17 +209,18 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
         if earlier and load.root.path != edge.object:
             yield _unpathed(edge, load, f"{earlier[0]} has loaded it before", None)
         return
-    if provider.loads == "by-import":
-        if not _reaches(scene, load, edge.object, provider):
-            yield _unpathed(edge, load, f"importing {provider.distribution} has loaded it", "info")
+    if _reaches(scene, load, edge.object, providers):
         return
-    if _reaches(scene, load, edge.object, provider):
+    imported = next((p for p in providers if p.loads == "by-import"), None)
+    if imported is not None:
+        yield _unpathed(edge, load, f"importing {imported.distribution} has loaded it", "info")
         return
     earlier = [e.object for e in load.edges if e.needed == edge.needed and e.object != edge.object]
-    first = next((o for o in earlier if _reaches(scene, load, o, provider)), None)
+    first = next((o for o in earlier if _reaches(scene, load, o, providers)), None)
     if first is not None:
         yield _unpathed(edge, load, f"{first} has loaded it before", None)
         return
+    provider = providers[0]
     hop = origin_hop(edge.object, f"{provider.path}/x")
     yield UNREACHABLE.finding(
         f"{edge.object} needs {edge.needed}, which {provider.distribution} installs into {provider.path}; no path"
@@ -242,9 +243,10 @@ def _unpathed(edge: Edge, load: Load, how: str, severity: str | None) -> Finding
     )
 
 
-def _reaches(scene: Scene, load: Load, path: str, provider: Provider) -> bool:
-    """Whether the object's own path or an inherited one leads to the provider's folder."""
-    return posixpath.normpath(f"{SITE}/{provider.path}") in _search_folders(scene, chain_of(load, path))
+def _reaches(scene: Scene, load: Load, path: str, providers: tuple[Provider, ...]) -> bool:
+    """Whether the object's own path or an inherited one leads to the folder of one of the providers."""
+    folders = _search_folders(scene, chain_of(load, path))
+    return any(posixpath.normpath(f"{SITE}/{p.path}") in folders for p in providers)
 
 
 def _reaches_elsewhere(scene: Scene, load: Load, path: str) -> bool:
