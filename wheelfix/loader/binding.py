@@ -6,7 +6,8 @@ glibc: ``elf/dl-lookup.c`` (``_dl_lookup_symbol_x``), ``elf/dl-reloc.c``, ``elf/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wheelfix.loader.lookup import Index, accepted, accepted_by_musl, index, plain_name
@@ -19,6 +20,7 @@ from wheelfix.model.elf import (
     STB_GNU_UNIQUE,
     STV_DEFAULT,
     STV_PROTECTED,
+    ElfFacts,
     Symbol,
 )
 from wheelfix.model.resolution import Binding, BindStatus, Load, Node, World
@@ -31,20 +33,37 @@ _CLASSES = (LOOKUP_COPY, LOOKUP_PLT, LOOKUP_DATA)
 
 
 class _Member(NamedTuple):
-    """One object of the scope with its index; ``executable`` is the program that the process runs."""
+    """One object of the scope with what it offers."""
 
     node: Node
     offers: Index
-    executable: bool
-    python: bool  # stands for the interpreter: an incomplete one can only hold the C API
+    executable: bool = False  # the program that the process runs
+    python: bool = False  # stands for the interpreter: an incomplete one can only hold the C API
 
 
 class _Found(NamedTuple):
     """The outcome of one look-up; ``unless`` holds the incomplete objects that were passed on the way."""
 
-    node: Node | None
+    node: Node | None = None
     unless: tuple[str, ...] = ()
     failed: bool = False  # the loader stops, also where the reference is weak
+
+
+_NOTHING = _Found()
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """One process in which one root was opened, as far as look-ups depend on it."""
+
+    root: str
+    musl: bool
+    opened: tuple[Node, ...]  # what is relocated now
+    members: Mapping[str, _Member]  # by location, in the order of look-up
+    absent: tuple[str, ...]  # names in DT_NEEDED that nothing was found for
+    named: Mapping[str, str]  # name of a file, as verneed has it -> location of the object that goes by it
+    stops: bool  # a versioned look-up ends at the file that verneed names
+    unique: Mapping[str, Node]  # who keeps each contested STB_GNU_UNIQUE symbol
 
 
 def bind_all(world: World, loads: Iterable[Load]) -> tuple[Binding, ...]:
@@ -60,181 +79,153 @@ def bind(world: World, load: Load, indexes: Indexes | None = None) -> tuple[Bind
     the process had not relocated before, in the order of the scope and of the symbol tables. ``indexes``
     carries what was learnt about objects from one call to the next.
     """
-    process = _Process(world, load, {} if indexes is None else indexes)
-    return tuple(b for node in process.opened for b in process.bindings_of(node))
+    process = _process(world, load, {} if indexes is None else indexes)
+    return tuple(b for node in process.opened for b in _bindings(process, node))
 
 
-class _Process:
-    """The scopes of one process in which one root was opened."""
+def _process(world: World, load: Load, indexes: Indexes) -> _Process:
+    program = load.root.elf is not None and load.root.elf.is_program
+    interpreter = () if program else world.interpreter
+    before = {n.location for n in interpreter}
+    # Absolute symbols of value zero are definitions since glibc 2.28.
+    absolute_zero = world.libc != "musl" and world.libc_version >= (2, 28)
+    members: dict[str, _Member] = {}
+    for position, node in enumerate((*interpreter, *load.scope)):
+        if node.elf is not None and node.location not in members:
+            first = position == 0 and (program or bool(interpreter))
+            offers = _indexed(node.elf, absolute_zero, indexes)
+            members[node.location] = _Member(node, offers, first, first and not program)
+    process = _Process(
+        root=load.root.path,
+        musl=world.libc == "musl",
+        opened=tuple(n for n in load.scope if n.location not in before),
+        members=members,
+        absent=tuple(dict.fromkeys(e.needed for e in load.edges if e.status == "missing")),
+        named={name: node.location for name, node in loaded_by_name(world, load).items()},
+        # Until bug 24741 was closed. Libraries that are known from data are those of a newer glibc, which has
+        # moved symbols out of libpthread and librt; they stop nothing (``Index.measured``).
+        stops=world.libc != "musl" and world.libc_version < (2, 30),
+        unique={},
+    )
+    return replace(process, unique=_kept_unique(process, load))
 
-    def __init__(self, world: World, load: Load, indexes: Indexes) -> None:
-        self._root = load.root.path
-        self._musl = world.libc == "musl"
-        self._libc_version = world.libc_version
-        self._indexes = indexes
-        elf = load.root.elf
-        program = elf is not None and elf.is_program
-        interpreter = () if program else world.interpreter
-        before = {n.location for n in interpreter}
-        self.opened = tuple(n for n in load.scope if n.location not in before)
-        scope: dict[str, _Member] = {}
-        for position, node in enumerate((*interpreter, *load.scope)):
-            if node.elf is not None:
-                first = position == 0 and (program or bool(interpreter))
-                scope.setdefault(
-                    node.location, _Member(node, self._index(node), first, first and not program)
-                )
-        self._scope = tuple(scope.values())
-        self._absent = tuple(
-            dict.fromkeys(e.needed for e in load.edges if e.status == "missing" and e.needed)
-        )
-        # glibc < 2.30 stops a versioned look-up at the file that verneed names (bug 24741). Libraries that are
-        # known from data are those of a newer one, which has moved symbols out of libpthread and librt.
-        names = loaded_by_name(world, load)
-        self._named = {name: node.location for name, node in names.items()}
-        self._stops = not self._musl and self._libc_version < (2, 30)
-        self._unique = self._relocate_unique(load)
 
-    def _index(self, node: Node) -> Index:
-        key = id(node.elf)
-        if key not in self._indexes and node.elf is not None:
-            zero = not self._musl and self._libc_version >= (2, 28)
-            self._indexes[key] = (node.elf, index(node.elf, absolute_zero=zero))
-        return self._indexes[key][1]
+def _indexed(elf: ElfFacts, absolute_zero: bool, indexes: Indexes) -> Index:
+    if id(elf) not in indexes:
+        indexes[id(elf)] = (elf, index(elf, absolute_zero=absolute_zero))
+    return indexes[id(elf)][1]
 
-    def bindings_of(self, node: Node) -> Iterator[Binding]:
-        """The bindings of one object of the scope."""
-        if node.elf is None:
-            return
-        scope = self._scope_of(node)
-        for symbol in node.elf.symbols:
-            if symbol.section != SHN_UNDEF and not symbol.lookups & LOOKUP_COPY:
-                continue
-            if not symbol.lookups or symbol.visibility not in (STV_DEFAULT, STV_PROTECTED):
-                # RESOLVE_MAP (elf/dl-reloc.c) takes hidden and internal symbols from the object itself.
-                yield self._binding(node, symbol, "unreferenced")
-                continue
-            found = [self._find(scope, symbol, kind) for kind in _CLASSES if symbol.lookups & kind]
-            first = found[0]
-            status: BindStatus = "bound"
+
+def _bindings(process: _Process, node: Node) -> Iterator[Binding]:
+    """The bindings of one object of the scope."""
+    if node.elf is None:
+        return
+    scope = _scope(process, node)
+    for symbol in node.elf.symbols:
+        name, lookups = symbol.name, symbol.lookups
+        if symbol.section != SHN_UNDEF and not lookups & LOOKUP_COPY:
+            continue
+        status: BindStatus = "bound"
+        first, also = _NOTHING, None
+        if not lookups or symbol.visibility not in (STV_DEFAULT, STV_PROTECTED):
+            # RESOLVE_MAP (elf/dl-reloc.c) takes hidden and internal symbols from the object itself.
+            status = "unreferenced"
+        else:
+            first, *others = [_find(process, scope, symbol, kind) for kind in _CLASSES if lookups & kind]
             if first.node is None:
-                status = (
-                    "missing"
-                    if first.failed
-                    else "undecided"
-                    if first.unless
-                    else "weak-unbound"
-                    if symbol.weak
-                    else "missing"
-                )
-            others = (o.node.path for o in found[1:] if o.node is not None and o.node is not first.node)
-            also = next(others, None)
-            yield self._binding(node, symbol, status, first, also)
-
-    def _binding(
-        self,
-        node: Node,
-        symbol: Symbol,
-        status: BindStatus,
-        found: _Found = _Found(None),  # noqa: B008 (immutable)
-        also: str | None = None,
-    ) -> Binding:
-        return Binding(
-            self._root,
-            node.path,
-            symbol.name,
-            symbol.version,
-            symbol.weak,
-            status,
-            found.node.path if found.node is not None else None,
-            found.unless,
-            also,
+                status = _unbound(first, symbol)
+            also = next(
+                (o.node.path for o in others if o.node is not None and o.node is not first.node), None
+            )
+        provider = first.node.path if first.node is not None else None
+        yield Binding(
+            process.root, node.path, name, symbol.version, symbol.weak, status, provider, first.unless, also
         )
 
-    def _scope_of(self, node: Node) -> Sequence[_Member]:
-        """The scope in which an object's symbols are looked up: its own first where it is symbolic.
 
-        The program itself never is (``elf/dl-load.c``, ``_dl_map_object_from_fd``); musl knows no DT_SYMBOLIC.
-        """
-        if node.elf is None or not node.elf.symbolic or self._musl or node.elf.is_program:
-            return self._scope
-        return (_Member(node, self._index(node), False, False), *self._scope)
+def _unbound(found: _Found, symbol: Symbol) -> BindStatus:
+    if found.failed:
+        return "missing"
+    if found.unless:
+        return "undecided"
+    return "weak-unbound" if symbol.weak else "missing"
 
-    def _find(self, scope: Sequence[_Member], symbol: Symbol, kind: int) -> _Found:
-        """One look-up of one relocation class."""
-        name = symbol.name
-        version = symbol.version
-        stop = self._named.get(symbol.version_file or "") if version is not None else None
-        unless: list[str] = []
-        for member in scope:
-            if member.executable and kind == LOOKUP_COPY:
-                continue
-            node, known = member.node, member.offers
-            candidates = known.definitions.get(name, ())
-            if kind == LOOKUP_DATA and known.entries:
-                candidates += known.entries.get(name, ())
-            if candidates:
-                if self._musl:
-                    definition = accepted_by_musl(candidates)
-                else:
-                    definition = accepted(candidates, version, known.versioned)
-                    if (
-                        version is not None
-                        and not known.versioned
-                        and node.location == stop
-                        and known.complete
-                    ):
-                        return _Found(None, (), True)  # ld.so aborts: an assertion of check_match
-                if definition is not None:
-                    if definition.bind == STB_GNU_UNIQUE and not self._musl and kind != LOOKUP_COPY:
-                        node = self._unique.get(name, node)
-                    return _Found(node, tuple(unless))
-            if not known.complete:
-                if not member.python or name.startswith(("Py", "_Py")):
-                    unless.append(node.path)
-            elif self._stops and node.location == stop and known.measured:
-                return _Found(None, tuple(unless), not unless)
-        if self._musl and (found := self._large_file_name(name)):
-            return _Found(found, tuple(unless))
-        return _Found(None, (*unless, *self._absent))
 
-    def _large_file_name(self, name: str) -> Node | None:
-        """musl's own answer for the names of the large file interface."""
-        plain = plain_name(name)
-        if plain is None:
-            return None
-        return next(
-            (
-                m.node
-                for m in self._scope
-                if plain in m.offers.definitions and m.node.owner in ("host", "interpreter")
-            ),
-            None,
-        )
+def _scope(process: _Process, node: Node) -> Sequence[_Member]:
+    """The scope in which an object's symbols are looked up: its own first where it is symbolic.
 
-    def _relocate_unique(self, load: Load) -> dict[str, Node]:
-        """Which definition of each STB_GNU_UNIQUE symbol the process keeps: that of the first look-up.
+    The program itself never is (``elf/dl-load.c``, ``_dl_map_object_from_fd``); musl knows no DT_SYMBOLIC.
+    """
+    scope = tuple(process.members.values())
+    if node.elf is None or not node.elf.symbolic or process.musl or node.elf.is_program:
+        return scope
+    return (process.members[node.location], *scope)
 
-        Only a name that two objects define can differ from what the scope says.
-        """
-        seen: set[str] = set()
-        contested: set[str] = set()
-        if not self._musl:
-            for member in self._scope:
-                contested |= seen & member.offers.unique
-                seen |= member.offers.unique
-        kept: dict[str, Node] = {}
-        self._unique = kept
-        if not contested:
-            return kept
-        for node in relocation_order(load):
-            scope = self._scope_of(node)
-            for symbol in node.elf.symbols if node.elf is not None else ():
-                if symbol.name in contested and symbol.lookups and symbol.name not in kept:
-                    found = self._find(scope, symbol, symbol.lookups & LOOKUP_PLT or LOOKUP_DATA).node
-                    if found is not None and symbol.name in self._index(found).unique:
-                        kept[symbol.name] = found
+
+def _find(process: _Process, scope: Sequence[_Member], symbol: Symbol, kind: int) -> _Found:
+    """One look-up of one relocation class."""
+    name, version = symbol.name, symbol.version
+    stop = process.named.get(symbol.version_file or "") if version is not None else None
+    unless: list[str] = []
+    for node, offers, executable, python in scope:
+        if executable and kind == LOOKUP_COPY:
+            continue
+        candidates = offers.definitions.get(name, ())
+        if kind == LOOKUP_DATA and offers.entries:
+            candidates += offers.entries.get(name, ())
+        if candidates:
+            if process.musl:
+                definition = accepted_by_musl(candidates)
+            else:
+                definition = accepted(candidates, version, offers.versioned)
+                if version is not None and not offers.versioned and node.location == stop and offers.complete:
+                    return _Found(failed=True)  # ld.so aborts: an assertion of check_match
+            if definition is not None:
+                unique = definition.bind == STB_GNU_UNIQUE and kind != LOOKUP_COPY
+                return _Found(process.unique.get(name, node) if unique else node, tuple(unless))
+        if not offers.complete:
+            if not python or name.startswith(("Py", "_Py")):
+                unless.append(node.path)
+        elif process.stops and node.location == stop and offers.measured:
+            return _Found(unless=tuple(unless), failed=not unless)
+    if process.musl and (found := _large_file_name(process, name)):
+        return _Found(found, tuple(unless))
+    return _Found(unless=(*unless, *process.absent))
+
+
+def _large_file_name(process: _Process, name: str) -> Node | None:
+    """musl's own answer for the names of the large file interface."""
+    plain = plain_name(name)
+    if plain is None:
+        return None
+    holders = (m.node for m in process.members.values() if plain in m.offers.definitions)
+    return next((n for n in holders if n.owner in ("host", "interpreter")), None)
+
+
+def _kept_unique(process: _Process, load: Load) -> Mapping[str, Node]:
+    """Which definition of each STB_GNU_UNIQUE symbol the process keeps: that of the first look-up.
+
+    Only a name that two objects define can differ from what the scope says.
+    """
+    seen: set[str] = set()
+    contested: set[str] = set()
+    kept: dict[str, Node] = {}
+    if process.musl:
         return kept
+    for member in process.members.values():
+        contested |= seen & member.offers.unique
+        seen |= member.offers.unique
+    opened = {n.location for n in process.opened}
+    for node in relocation_order(load) if contested else ():
+        if node.elf is None or node.location not in opened:
+            continue
+        scope = _scope(process, node)
+        for symbol in node.elf.symbols:
+            if symbol.name in contested and symbol.lookups and symbol.name not in kept:
+                found = _find(process, scope, symbol, symbol.lookups & LOOKUP_PLT or LOOKUP_DATA).node
+                if found is not None and symbol.name in process.members[found.location].offers.unique:
+                    kept[symbol.name] = found
+    return kept
 
 
 def relocation_order(load: Load) -> tuple[Node, ...]:
