@@ -1,0 +1,49 @@
+# Everything below makes its own environment in .venv; `make demo` and `make test` need nothing set up before.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+.PHONY: demo test lint types imports check real docs bench clean
+
+demo: .venv/installed
+	@BIN=$(BIN) sh sample_wheels/demo.sh
+
+test: .venv/developing
+	sh tests/tools.sh
+	$(BIN)/pytest -q -n auto -m "not real"
+
+# Real wheels from the package index: 1.2 GB, fetched once.
+real: .venv/developing
+	$(BIN)/python tests/real/fetch.py
+	$(BIN)/pytest -q -n 2 -m real
+
+check: lint types imports test
+
+lint: .venv/developing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/developing
+	$(BIN)/mypy
+
+imports: .venv/developing
+	$(BIN)/lint-imports
+
+docs: .venv/installed
+	$(BIN)/python docs/make.py
+
+bench: .venv/developing
+	$(BIN)/python benchmarks/bench.py
+
+clean:
+	rm -rf .venv build dist wheelhouse
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+.venv/developing: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
+	@touch $@ .venv/installed

@@ -1,0 +1,47 @@
+"""Real wheels: those of the manifest, or with WHEELFIX_TEST_WHEELS=ci its small part. One that is absent is an error."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+def _fetch() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "wheelfix_tests_fetch", Path(__file__).with_name("fetch.py")
+    )
+    if spec is None or spec.loader is None:
+        raise ImportError("tests/real/fetch.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+FETCH = _fetch()
+ENTRIES: list[dict[str, Any]] = FETCH.wheels(only_ci=os.environ.get("WHEELFIX_TEST_WHEELS") == "ci")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that takes ``real_wheel`` runs once for each wheel, one that takes ``healthy_wheel`` for each healthy one."""
+    for name, entries in (("real_wheel", ENTRIES), ("healthy_wheel", [w for w in ENTRIES if w["healthy"]])):
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, entries, ids=[w["file"] for w in entries])
+
+
+@pytest.fixture
+def real_path() -> Callable[[dict[str, Any]], Path]:
+    """Where a wheel of the manifest lies."""
+
+    def path(wheel: dict[str, Any]) -> Path:
+        found: Path = FETCH.cache() / wheel["file"]
+        if not found.is_file():
+            pytest.fail(f"{found} is not there: run `make real`, or python tests/real/fetch.py")
+        return found
+
+    return path
