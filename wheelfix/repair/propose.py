@@ -20,7 +20,7 @@ from wheelfix.repair.supply import Find, Place, Sources
 from wheelfix.repair.survey import Survey, survey
 from wheelfix.repair.tags import fits, platform_tags
 from wheelfix.repair.unused import unused_needs
-from wheelfix.world import provider_of
+from wheelfix.world import providers_of
 
 # Errors that a newer tag may cure: the machine that it promises has more.
 _CURED_BY_A_NEWER_TAG = frozenset(
@@ -173,7 +173,7 @@ def _draft(
 
     def left(name: str) -> bool:
         excluded = any(fnmatch.fnmatchcase(name, g) for g in setting.options.exclude)
-        return excluded or provider_of(name, providers) is not None
+        return excluded or bool(providers_of(name, providers))
 
     sources = Sources(platform.libraries, seen.places, seen.given, left, find)
     wishes = Wishes(options.lib_sdir, options.strip, drop)
