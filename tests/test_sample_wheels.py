@@ -20,6 +20,16 @@ FAULTS = {
 }
 
 
+@pytest.mark.rule("cxx-runtime-dynamic", fires=True)
+@pytest.mark.rule("cxx-runtime-dynamic", fires=False)
+@pytest.mark.rule("cxx-runtime-missing", fires=True)
+@pytest.mark.rule("cxx-runtime-missing", fires=False)
+@pytest.mark.rule("needed-missing", fires=True)
+@pytest.mark.rule("needed-missing", fires=False)
+@pytest.mark.rule("needed-unreachable", fires=True)
+@pytest.mark.rule("needed-unreachable", fires=False)
+@pytest.mark.rule("contract-registration", fires=True)
+@pytest.mark.rule("contract-registration", fires=False)
 @pytest.mark.parametrize("built", [False, True], ids=["prebuilt", "built"])
 def test_each_sample_has_exactly_its_fault(
     wheelfix: Callable[..., tuple[int, str, str]], sample_wheels: Path, tmp_path: Path, built: bool

@@ -44,6 +44,8 @@ def test_the_status_follows_fail_on(
     assert tuple(exit_status(report, f) for f in ("error", "warning", "never")) == statuses
 
 
+@pytest.mark.rule("unreadable", fires=True)
+@pytest.mark.rule("unreadable", fires=False)
 def test_several_wheels_give_the_highest_status_and_none_hides_another(
     wheelfix: Run, sick: Path, healthy: Path, tmp_path: Path
 ) -> None:

@@ -116,10 +116,9 @@ def _closing(report: Report, verbose: bool, style: _Style) -> Iterator[str]:
     findings = [f for w in report.wheels for f in w.findings]
     shown = [f.rule for f in findings if verbose or f.severity != "info"]
     hidden = len(findings) - len(shown)
-    known = [rule for rule in shown if rule != "unreadable"]
     notes = []
-    if known:
-        notes.append(f"`wheelfix explain {plain(known[0])}` tells more of a rule.")
+    if shown:
+        notes.append(f"`wheelfix explain {plain(shown[0])}` tells more of a rule.")
     if hidden:
         notes.append(f"{hidden} {'note' if hidden == 1 else 'notes'} not shown; -v shows them.")
     if notes:
