@@ -228,3 +228,6 @@ _ARCH = {
     (243, 64, False): "riscv64",
     (258, 64, False): "loongarch64",
 }
+
+#: e_machine, class (bits) and byte order (big-endian) of each architecture that a platform tag names.
+MACHINES = {arch: machine for machine, arch in _ARCH.items()}

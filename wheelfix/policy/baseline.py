@@ -26,7 +26,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from wheelfix.model.elf import ElfFacts
+from wheelfix.model.elf import MACHINES, ElfFacts
 from wheelfix.model.policy import PlatformPolicy
 from wheelfix.model.resolution import Node
 from wheelfix.policy.data import data_folder
@@ -50,19 +50,6 @@ GLIBC = (
     "libanl.so.1",
     "libresolv.so.2",
 )
-
-# e_machine, class, byte order of each architecture that a platform tag names.
-_MACHINE = {
-    "x86_64": (62, 64, False),
-    "i686": (3, 32, False),
-    "aarch64": (183, 64, False),
-    "armv7l": (40, 32, False),
-    "ppc64le": (21, 64, False),
-    "ppc64": (21, 64, True),
-    "s390x": (22, 64, True),
-    "riscv64": (243, 64, False),
-    "loongarch64": (258, 64, False),
-}
 
 
 def host_libraries(platform: PlatformPolicy) -> Mapping[str, Node]:
@@ -167,7 +154,7 @@ def _node(platform: PlatformPolicy, name: str) -> Node:
     musl = platform.libc == "musl"
     # However it is asked for, musl's C library is one file, and the loader itself.
     name = musl_names(platform.arch)[-2] if musl and is_musl(name) else name
-    machine, bits, big_endian = _MACHINE.get(platform.arch, (0, 64, False))
+    machine, bits, big_endian = MACHINES.get(platform.arch, (0, 64, False))
     library = MUSL if musl and is_musl(name) else name
     column = _column(platform, library)
     known = Exports(name) if column is None else exports(platform.arch, library, column)
