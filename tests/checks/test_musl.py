@@ -71,6 +71,19 @@ def test_the_large_file_names_are_musls_own_matter() -> None:
     assert judged("musllinux_1_2_x86_64", wants("fopen64", "stat64")) == []
 
 
+def test_an_object_without_any_relocation_is_judged_by_its_symbol_table() -> None:
+    unused = (Symbol("malloc"), Symbol("__cxa_thread_atexit_impl"))
+    (finding,) = judged("musllinux_1_2_x86_64", unused)
+    assert finding.evidence["symbols"] == ["__cxa_thread_atexit_impl"]
+    own = ElfFacts(symbols=(Symbol("__cxa_thread_atexit_impl", section=1, value=1),))
+    assert judged("musllinux_1_2_x86_64", unused, own) == []
+    assert judged("musllinux_1_2_x86_64", unused, ElfFacts(complete=False)) == []
+
+
+def test_a_symbol_that_no_relocation_names_is_fine_where_others_are_named() -> None:
+    assert judged("musllinux_1_2_x86_64", (*wants("malloc"), Symbol("backtrace"))) == []
+
+
 def test_the_rule_does_not_speak_of_glibc_wheels() -> None:
     one = scene("manylinux_2_5_x86_64", wants("__cxa_thread_atexit_impl"))
     assert forbidden_symbols(one) == {}

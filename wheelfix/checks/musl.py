@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.model.finding import Finding
+from wheelfix.model.resolution import Node
 from wheelfix.policy.baseline import glibc_symbols
 
 FORBIDDEN = Rule(
@@ -36,23 +37,35 @@ RULES: tuple[Rule, ...] = (FORBIDDEN,)
 def forbidden_symbols(scene: Scene) -> dict[str, tuple[str, ...]]:
     """For each object of the wheel the symbols that only glibc would supply; empty where the C library is glibc.
 
-    The judgement is the loader's: a symbol counts when it is missing under some root, and the baseline of glibc for
-    the architecture has it.
+    A symbol counts that the loader misses under some root and that the baseline of glibc has for the architecture. An
+    object none of whose symbols is named by a relocation does not tell which it uses: there its symbol table counts.
     """
     if scene.platform.libc != "musl":
         return {}
     known = glibc_symbols(scene.platform.arch)
+    loads = {load.root.path: load for load in scene.loads}
     wheel = {node.path for load in scene.loads for node in load.scope if node.owner == "wheel"}
+    telling = {b.object for b in scene.bindings if b.status != "unreferenced"}
     found: dict[str, dict[str, None]] = {}
-    for binding in scene.bindings:
-        if (
-            binding.status == "missing"
-            and not binding.weak
-            and binding.object in wheel
-            and binding.symbol in known
+    for b in scene.bindings:
+        if b.weak or b.object not in wheel or b.symbol not in known:
+            continue
+        if b.status == "missing" or (
+            b.status == "unreferenced"
+            and b.object not in telling
+            and not _may_supply(loads[b.root].scope, b.symbol)
         ):
-            found.setdefault(binding.object, {})[binding.symbol] = None
+            found.setdefault(b.object, {})[b.symbol] = None
     return {path: tuple(names) for path, names in found.items()}
+
+
+def _may_supply(scope: Iterable[Node], symbol: str) -> bool:
+    """Whether an object of the scope exports a name, or is known by its own name alone."""
+    return any(
+        node.elf is not None
+        and (not node.elf.complete or any(s.name == symbol and s.exported for s in node.elf.symbols))
+        for node in scope
+    )
 
 
 def check(subject: Subject) -> Iterator[Finding]:
