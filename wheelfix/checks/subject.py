@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from wheelfix.loader.binding import bind
+from wheelfix.loader.binding import bind_all
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.resolution import Binding, Load, World
 from wheelfix.model.wheel import Member, WheelFacts
@@ -28,7 +28,7 @@ class Scene:
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:
         """Every binding of every root; computed when a check first asks."""
-        return tuple(b for load in self.loads for b in bind(self.world, load))
+        return bind_all(self.world, self.loads)
 
 
 @dataclass(frozen=True)
