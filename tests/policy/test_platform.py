@@ -18,9 +18,10 @@ def test_tags_libraries_and_versions_are_auditwheels(arch: str, libc: str, their
     policies = WheelPolicies(libc=theirs, arch=Architecture(arch))
     expected = {p.name: p for p in policies if not p.name.startswith("linux_")}
     ours = {p.tag: p for p in candidates(arch, libc)}  # type: ignore[arg-type]
-    assert set(ours) == set(expected)
-    for tag, policy in ours.items():
-        other = expected[tag]
+    # auditwheel leaves musl policies out that the running machine's musl is too old for.
+    assert set(expected) <= set(ours) if libc == "musl" else set(expected) == set(ours)
+    for tag, other in expected.items():
+        policy = ours[tag]
         # auditwheel's file says libc.so and its code libc.musl-ARCH.so.1; here both names are musl's.
         own = {"libc.so", f"libc.musl-{arch}.so.1"} if libc == "musl" else set()
         assert set(policy.libraries) - own == set(other.whitelist) - own
