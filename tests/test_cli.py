@@ -154,6 +154,16 @@ def test_a_reader_that_has_seen_enough_changes_neither_status_nor_stderr(sample_
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+@pytest.mark.parametrize(("target", "status"), [(">&-", 1), ("2>&-", 1), (">/dev/full", 2)])
+def test_closed_and_full_outputs_are_no_bug(sample_wheels: Path, target: str, status: int) -> None:
+    wheel = next(sample_wheels.glob("sample_helper_missing*"))
+    command = f'"{sys.executable}" -m wheelfix verify "{wheel}" {target}'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == (status == 2)
+
+
 def test_an_interrupt_ends_the_process_by_its_signal_and_without_a_word(tmp_path: Path) -> None:
     code = (
         "import time, wheelfix.commands.explain as e, wheelfix.cli as c\n"
@@ -168,6 +178,28 @@ def test_an_interrupt_ends_the_process_by_its_signal_and_without_a_word(tmp_path
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
+
+
+def test_an_interrupt_of_several_workers_leaves_neither_a_word_nor_a_process() -> None:
+    code = (
+        "import multiprocessing, time, wheelfix.commands.explain as e, wheelfix.cli as c\n"
+        "def slow(options):\n"
+        "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        "        result = pool.map_async(time.sleep, [60, 60]); time.sleep(0.3)\n"
+        "        print('ready', flush=True); result.get()\n"
+        "e.run = slow\n"
+        "c.main(['explain'])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
 
 
 def test_names_that_the_locale_cannot_say_are_escaped(wheelfix: Run, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import NoReturn
 
 from wheelfix import __version__
@@ -53,9 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     An interrupt or a closed pipe ends the process by its signal, as the shell expects of every program.
     """
-    for stream in (sys.stdout, sys.stderr):
-        # Names from strangers may hold what the locale cannot say.
-        getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
+    _prepare_streams()
+    _quiet_workers()
     try:
         options = parser_for(sys.argv[1:] if argv is None else argv)
         status: int = options.run(options)
@@ -72,6 +72,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             traceback.print_exception(error)
     return status
+
+
+def _prepare_streams() -> None:
+    """Streams that take anything: names from strangers may hold what the locale cannot say, and a stream may be closed."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # as long as the process lives
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+@cache
+def _quiet_workers() -> None:
+    """Forked workers die of an interrupt at once, each without a traceback of its own; this process tells."""
+    os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGINT, signal.SIG_DFL))
 
 
 def parser_for(argv: Sequence[str]) -> argparse.Namespace:

@@ -33,7 +33,7 @@ def look(path: Path | None = None) -> Look:
 def write(text: str, path: Path | None = None) -> None:
     """Write an answer whole. A reader that closes the pipe early has read enough: the exit status stays.
 
-    Raises ``UsageError`` where the file cannot be written.
+    Raises ``UsageError`` where the file or standard output cannot be written.
     """
     if path is not None:
         try:
@@ -44,6 +44,8 @@ def write(text: str, path: Path | None = None) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # Python flushes once more at its end, and would complain then.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise UsageError(f"cannot write to standard output: {error.strerror}") from error
