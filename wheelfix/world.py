@@ -159,7 +159,7 @@ _EVERY_INTERPRETER = ("libc.so.6", "libpthread.so.0", "libdl.so.2", "libm.so.6")
 def _interpreter(wheel: WheelFacts, platform: PlatformPolicy, host: Mapping[str, Node]) -> tuple[Node, ...]:
     """The global scope before any root: the C API of the tag's Python, and the libraries that every interpreter loads."""
     python, abi = [*wheel.tags[0].split("-"), "", ""][:2] if wheel.tags else ("", "")
-    libraries = (f"libc.musl-{platform.arch}.so.1",) if platform.libc == "musl" else _EVERY_INTERPRETER
+    libraries = ("libc.so",) if platform.libc == "musl" else _EVERY_INTERPRETER
     return (interpreter_node(python, abi), *(host[name] for name in libraries if name in host))
 
 

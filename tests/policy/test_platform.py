@@ -22,9 +22,8 @@ def test_tags_libraries_and_versions_are_auditwheels(arch: str, libc: str, their
     assert set(expected) <= set(ours) if libc == "musl" else set(expected) == set(ours)
     for tag, other in expected.items():
         policy = ours[tag]
-        # auditwheel's file says libc.so and its code libc.musl-ARCH.so.1; here both names are musl's.
-        own = {"libc.so", f"libc.musl-{arch}.so.1"} if libc == "musl" else set()
-        assert set(policy.libraries) - own == set(other.whitelist) - own
+        # The file of auditwheel's data says libc.so, which Debian's musl has; its code says Alpine's name only.
+        assert set(policy.libraries) - {"libc.so"} == set(other.whitelist) - {"libc.so"}
         assert {k: set(v) for k, v in policy.versions.items()} == {
             k: set(v) for k, v in other.symbol_versions.items()
         }

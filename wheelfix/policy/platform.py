@@ -18,6 +18,9 @@ from wheelfix.model.policy import Libc, PlatformPolicy
 # PEP 513, 571 and 599 name policies by year; PEP 600 names them by glibc's version.
 _PLATFORM = re.compile(r"(?:(manylinux|musllinux)_(\d+)_(\d+)|(manylinux(?:1|2010|2014))|(linux))_(\w+)")
 
+# Where Alpine names an architecture differently than platform tags do.
+_MUSL_ARCH = {"i686": "x86", "armv7l": "armv7"}
+
 
 def for_platform(platform: str) -> PlatformPolicy | None:
     """The policy of one platform tag (``manylinux_2_28_x86_64``, ``manylinux2014_aarch64``, ``linux_x86_64``).
@@ -68,9 +71,9 @@ def _policy(entry: dict[str, Any], arch: str, libc: Libc) -> PlatformPolicy:
         arch=arch,
         libc=libc,
         libc_version=(major, minor),
-        # auditwheel names musl's C library `libc.so`; objects ask for it as libc.musl-ARCH.so.1.
+        # auditwheel's file names musl's C library `libc.so`; objects ask for it by its distribution's name.
         libraries=frozenset(entry["lib_whitelist"])
-        | ({f"libc.musl-{arch}.so.1"} if libc == "musl" else set()),
+        | ({f"libc.musl-{_MUSL_ARCH.get(arch, arch)}.so.1"} if libc == "musl" else set()),
         versions={prefix: frozenset(names) for prefix, names in entry["symbol_versions"][arch].items()},
         denied_symbols={library: frozenset(names) for library, names in entry["blacklist"].items()},
         aliases=tuple(f"{alias}_{arch}" for alias in entry["aliases"]),
