@@ -23,7 +23,7 @@ examples:
 exit status: 0 clean; 1 findings at or above --fail-on; 2 wrong usage or policy; 3 an input is no wheel;
 with several wheels the highest of all
 """
-_FORMATS = ("text", "json")
+_FORMATS = ("text", "json", "junit", "github", "markdown")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -75,14 +75,18 @@ def exit_status(report: Report, fail_on: str) -> int:
 
 
 def _rendered(report: Report, options: argparse.Namespace) -> str:
-    if options.format == "json":
-        from wheelfix.report.json import render
-
-        return render(report)
     from wheelfix.checks import RULES
     from wheelfix.commands.output import look
-    from wheelfix.report import text
+    from wheelfix.report import github, json, junit, markdown, text
 
+    if options.format == "json":
+        return json.render(report)
+    if options.format == "junit":
+        return junit.render(report, RULES)
+    if options.format == "github":
+        return github.render(report)
+    if options.format == "markdown":
+        return markdown.render(report)
     how = look(options.output)
     why = {rule.id: rule.why for rule in RULES.values()}
     return text.render(report, why=why, width=how.width, colour=how.colour, verbose=options.verbose)
