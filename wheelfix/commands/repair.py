@@ -122,7 +122,8 @@ def _one(
     writing: Writing,
     options: argparse.Namespace,
 ) -> Done | Blocked:
-    from wheelfix.repair.buildhost import finder, owner
+    from wheelfix.repair.buildhost import finder
+    from wheelfix.repair.owner import owner
     from wheelfix.repair.work import repair
 
     folder = None if options.dry_run else options.wheel_dir

@@ -13,7 +13,6 @@ from wheelfix.host.libraries import RealFiles
 from wheelfix.model.elf import ElfFacts
 from wheelfix.model.policy import PlatformPolicy
 from wheelfix.model.resolution import SITE
-from wheelfix.repair.documents import Source
 from wheelfix.repair.hostsearch import HostSearch, host_paths
 from wheelfix.repair.supply import Place
 from wheelfix.world import Surroundings
@@ -70,7 +69,3 @@ def installed(surroundings: Surroundings | None) -> Mapping[str, tuple[Place, ..
 
 def _facts(path: Path) -> ElfFacts | None:
     return read(path).facts
-
-
-def owner(path: str) -> Source | None:
-    return None
