@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from wheelfix.model.policy import Libc, PlatformPolicy
+from wheelfix.policy.interpreters import musl_names
 
 # PEP 513, 571 and 599 name policies by year; PEP 600 names them by glibc's version.
 _PLATFORM = re.compile(r"(?:(manylinux|musllinux)_(\d+)_(\d+)|(manylinux(?:1|2010|2014))|(linux))_(\w+)")
-
-# Where Alpine names an architecture differently than platform tags do.
-_MUSL_ARCH = {"i686": "x86", "armv7l": "armv7"}
 
 
 def for_platform(platform: str) -> PlatformPolicy | None:
@@ -72,8 +70,7 @@ def _policy(entry: dict[str, Any], arch: str, libc: Libc) -> PlatformPolicy:
         libc=libc,
         libc_version=(major, minor),
         # auditwheel's file names musl's C library `libc.so`; objects ask for it by its distribution's name.
-        libraries=frozenset(entry["lib_whitelist"])
-        | ({f"libc.musl-{_MUSL_ARCH.get(arch, arch)}.so.1"} if libc == "musl" else set()),
+        libraries=frozenset(entry["lib_whitelist"]) | (set(musl_names(arch)) if libc == "musl" else set()),
         versions={prefix: frozenset(names) for prefix, names in entry["symbol_versions"][arch].items()},
         denied_symbols={library: frozenset(names) for library, names in entry["blacklist"].items()},
         aliases=tuple(f"{alias}_{arch}" for alias in entry["aliases"]),
