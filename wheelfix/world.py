@@ -19,7 +19,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from wheelfix.loader.closure import load
-from wheelfix.model.elf import ElfFacts
+from wheelfix.model.elf import MACHINES, ElfFacts
 from wheelfix.model.policy import PlatformPolicy, Provider
 from wheelfix.model.resolution import PREFIX, SCRIPTS, SITE, Node, World
 from wheelfix.model.wheel import WheelFacts
@@ -30,18 +30,6 @@ from wheelfix.policy.system import system_library
 
 Baseline = Literal["tag", "host"]
 
-# e_machine, class, byte order of each architecture that a platform tag names.
-_MACHINE = {
-    "x86_64": (62, 64, False),
-    "i686": (3, 32, False),
-    "aarch64": (183, 64, False),
-    "armv7l": (40, 32, False),
-    "ppc64le": (21, 64, False),
-    "ppc64": (21, 64, True),
-    "s390x": (22, 64, True),
-    "riscv64": (243, 64, False),
-    "loongarch64": (258, 64, False),
-}
 _SCHEME_ROOTS = {"scripts": SCRIPTS, "data": PREFIX, "headers": f"{PREFIX}/include/site/python3"}
 
 
@@ -103,7 +91,7 @@ def build_world(
         known |= environment.distributions
         seen = ChainMap(files, environment.files)  # type: ignore[arg-type]  # never written to
         folders = _Either(folders, environment.folders)
-    machine, bits, big_endian = _MACHINE.get(platform.arch, _MACHINE["x86_64"])
+    machine, bits, big_endian = MACHINES.get(platform.arch, MACHINES["x86_64"])
     world = World(
         files=seen,
         folders=folders,

@@ -186,11 +186,19 @@ def _find(process: _Process, scope: Sequence[_Member], symbol: Symbol, kind: int
         if not offers.complete:
             if not python or name.startswith(("Py", "_Py")):
                 unless.append(node.path)
+        elif node.location == stop and version is not None and _may_be_newer(node, version):
+            unless.append(node.path)
         elif process.stops and node.location == stop and offers.measured:
             return _Found(unless=tuple(unless), failed=not unless)
     if process.musl and (found := _large_file_name(process, name)):
         return _Found(found, tuple(unless))
     return _Found(unless=(*unless, *process.absent))
+
+
+def _may_be_newer(node: Node, version: str) -> bool:
+    """A version that the data of the machine's library do not reach: the machine may have it."""
+    elf = node.elf
+    return elf is not None and elf.open_ended and version not in {d.name for d in elf.verdef}
 
 
 def _large_file_name(process: _Process, name: str) -> Node | None:

@@ -53,7 +53,7 @@ def version_errors(world: World, load: Load) -> tuple[VersionError, ...]:
     """Every version that an object of the load needs and that the file which verneed names cannot give.
 
     A weak need (VER_FLG_WEAK) may fail, and a file without verdef passes. Nothing is said about files of
-    which only the name is known, or that stay missing.
+    which only the name is known, whose data may be older than the machine, or that stay missing.
     """
     if world.libc == "musl":
         return ()
@@ -71,7 +71,7 @@ def version_errors(world: World, load: Load) -> tuple[VersionError, ...]:
                     ]
                 continue
             elf = provider.elf
-            if elf is None or not elf.complete or not elf.verdef:
+            if elf is None or not elf.complete or elf.open_ended or not elf.verdef:
                 continue
             given = {d.name for d in elf.verdef}
             errors += [
