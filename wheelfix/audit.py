@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import fnmatch
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Literal
 
 from wheelfix import checks
 from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
+from wheelfix.checks.archive import INTERNAL_ERROR, UNREADABLE
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.checks.waivers import apply_policy
 from wheelfix.elf.read import read as read_elf
@@ -136,21 +138,29 @@ def report_on(subject: Subject, path: Path, options: Options) -> WheelReport:
 
 
 def audit_wheel(path: Path, setting: Setting) -> WheelReport:
-    """Read one wheel and judge it; one that cannot be read as a wheel gets the verdict "unreadable"."""
+    """Read one wheel and judge it; one that cannot be read as a wheel gets the verdict "unreadable".
+
+    A fault of wheelfix itself ends neither the run nor the report: the other wheels are still judged.
+    """
     try:
         return report_on(subject_of(path, setting), path, setting.options)
     except Unreadable as reason:
         return unreadable(path, str(reason))
+    except Exception as bug:
+        if os.environ.get("WHEELFIX_TRACEBACK"):
+            raise
+        return _broken_down(path, bug)
 
 
 def unreadable(path: Path, reason: str) -> WheelReport:
     """The report on an input that is no wheel at all."""
-    finding = Finding(
-        rule="unreadable",
-        severity="error",
-        message=f"{path.name} cannot be read as a wheel: {reason}",
-        remedy="Build or download the file again; `unzip -t` tells whether it is a whole ZIP archive.",
-    )
+    finding = UNREADABLE.finding(f"{path.name} cannot be read as a wheel: {reason}")
+    return WheelReport(str(path), None, None, (), (), "unreadable", (finding,))
+
+
+def _broken_down(path: Path, bug: Exception) -> WheelReport:
+    """The report on a wheel on which wheelfix itself failed (exit status 5)."""
+    finding = INTERNAL_ERROR.finding(f"wheelfix failed on {path.name}: {type(bug).__name__}: {bug}")
     return WheelReport(str(path), None, None, (), (), "unreadable", (finding,))
 
 

@@ -71,7 +71,9 @@ def test_machine_code_newer_than_all_ptx_is_told(cuda: Cuda | None, severity: st
 
 @pytest.mark.rule("cuda-ptx-missing", fires=False)
 def test_ptx_for_the_newest_architecture_is_enough() -> None:
-    assert judged(cubin("sm_80"), cubin("sm_90"), ptx("compute_90"), cuda=Cuda("p:cuda", None, "newest")) == []
+    assert (
+        judged(cubin("sm_80"), cubin("sm_90"), ptx("compute_90"), cuda=Cuda("p:cuda", None, "newest")) == []
+    )
 
 
 def test_ptx_where_the_policy_wants_none_is_unexpected() -> None:

@@ -221,6 +221,16 @@ UNREADABLE = Rule(
     example="A download that stopped half-way.",
     remedy="Build or download the file again; `unzip -t` tells whether it is a whole ZIP archive.",
 )
+INTERNAL_ERROR = Rule(
+    id="internal-error",
+    group="archive",
+    severity="error",
+    what="wheelfix itself failed on this wheel.",
+    why="The wheel was not judged to its end. The fault is the tool's, whatever the wheel holds.",
+    fix="Run the command again with `WHEELFIX_TRACEBACK=1` and report what it prints, with the wheel if you may.",
+    example="An object of a kind that was never met before.",
+    remedy="Report it with the output of the same command under WHEELFIX_TRACEBACK=1.",
+)
 RULES = (
     ZIP_SLIP,
     ZIP_DUPLICATE,
@@ -239,6 +249,7 @@ RULES = (
     EXEC_BIT,
     DUPLICATE_ELF,
     UNREADABLE,
+    INTERNAL_ERROR,
 )
 _BY_ID = {r.id: r for r in RULES}
 

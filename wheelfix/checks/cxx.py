@@ -248,7 +248,7 @@ def _missing(subject: Subject, scene: Scene) -> Iterator[Finding]:
             objects.setdefault(one.object.path, (one.load.root.path, []))[1].append(one.symbol.name)
     for path, (root, names) in objects.items():
         elf = subject.member_at[path].elf
-        needs = any(is_runtime(n) for n in elf.needed) if elf is not None else False
+        needs = any(n.startswith(("libstdc++", "libc++")) for n in elf.needed) if elf is not None else False
         yield MISSING.finding(
             f"{path} uses {len(names)} symbols of the C++ runtime that nothing it loads defines"
             + (

@@ -8,9 +8,7 @@ from typing import Literal
 
 from wheelfix.model.finding import Finding, Severity
 
-Group = Literal[
-    "archive", "platform", "loader", "cxx-runtime", "symbols", "contract", "cuda", "hardening"
-]
+Group = Literal["archive", "platform", "loader", "cxx-runtime", "symbols", "contract", "cuda", "hardening"]
 
 
 @dataclass(frozen=True, slots=True)

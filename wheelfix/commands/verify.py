@@ -67,7 +67,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def exit_status(report: Report, fail_on: str) -> int:
-    """3 where a wheel is unreadable, else 1 where a finding is at or above ``fail_on``, else 0."""
+    """5 where wheelfix itself failed, 3 where a wheel is unreadable, else 1 for a finding at or above ``fail_on``, else 0."""
+    if any(f.rule == "internal-error" for w in report.wheels for f in w.findings):
+        return 5
     if any(w.verdict == "unreadable" for w in report.wheels):
         return 3
     counted = {"error": {"error"}, "warning": {"error", "warning"}, "never": set[str]()}[fail_on]

@@ -185,7 +185,9 @@ class ElfFacts:
     )  # which of the wanted strings stand NUL-terminated in an allocated section
     complete: bool = True
     device_code: tuple[DeviceCode, ...] = ()
-    open_ended: bool = False  # made from data that may be older than the machine: a version it lacks is undecided
+    open_ended: bool = (
+        False  # made from data that may be older than the machine: a version it lacks is undecided
+    )
 
     @property
     def is_program(self) -> bool:

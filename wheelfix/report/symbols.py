@@ -37,7 +37,8 @@ def as_text(
     lines: list[str] = []
     groups: dict[tuple[str, str, str], list[Binding]] = {}
     for tag, binding in bindings:
-        if everything or binding.status in _PROBLEMS:
+        # An optional hook (__gmon_start__) that stays open is no problem: the loader sets it to 0.
+        if everything or (binding.status in _PROBLEMS and not binding.weak):
             groups.setdefault((tag, binding.root, binding.object), []).append(binding)
     for (tag, root, object_), members in groups.items():
         under = [] if root == object_ else [f"  under the root {plain(root)}"]
