@@ -132,6 +132,13 @@ class Forge:
         subprocess.run([*command, "--no-index", "--target", str(site), str(wheel)], check=True)
         return site
 
+    def unpack(self, wheel: Path, target: str) -> Path:
+        """The members of a wheel as they are, for tags that this machine's pip refuses."""
+        site = self.folder / target
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site)
+        return site
+
     def run(self, site: Path, code: str, **env: str) -> str:
         """What a fresh interpreter prints; only ``site`` is on its path and no library path is set."""
         clean = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(site), **env}
