@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from wheelfix.loader.closure import load
@@ -212,8 +211,8 @@ def _externals(
             holder = next((h for h in holders if h in absent), holders[0])
         elif (
             name in platform.libraries
-            or system_library(name) is not None
             or not (absent or any(_leads_elsewhere(n, world) for n in requesters))
+            or system_library(name) is not None
         ):
             continue
         elif len(absent) == 1:
@@ -254,6 +253,10 @@ def required_distributions(wheel: WheelFacts, given: Sequence[WheelFacts]) -> tu
 
 def requirements_of(wheel: WheelFacts) -> tuple[str, ...]:
     """The distributions of Requires-Dist, normalised, without those that only an extra asks for."""
+    if not wheel.requires_dist:
+        return ()
+    from packaging.requirements import InvalidRequirement, Requirement
+
     names = []
     for text in wheel.requires_dist:
         try:

@@ -8,7 +8,6 @@ where there is enough of it: starting them costs more than a small wheel.
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -212,6 +211,8 @@ def _read_all(
     if jobs <= 1 or len(batches) < 2 or total < _WORTH_A_FORK:
         results = [task(b) for b in batches]
     else:
+        import multiprocessing
+
         # The largest first, so that no process is left alone with a large one at the end.
         order = sorted(range(len(batches)), key=lambda i: -sum(e.size for e in batches[i]))
         with multiprocessing.get_context("fork").Pool(min(jobs, len(batches)), _adopt, (task,)) as pool:
