@@ -25,7 +25,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-DEFAULT_WHEELS = Path(os.environ.get("WHEELFIX_TEST_CACHE", "~/.cache/wheelfix-tests/wheels")).expanduser()
+CACHE = Path(os.environ.get("WHEELFIX_TEST_CACHE") or "~/.cache/wheelfix-tests").expanduser()
+DEFAULT_WHEELS = CACHE / "wheels"
 NAMED = (
     "ninja-*",
     "psycopg2_binary-*",
