@@ -73,7 +73,14 @@ def _clashes(subject: Subject) -> Iterator[Finding]:
             if elf.python_modules:
                 continue  # opened by path, and never asked for by name
             by_soname.setdefault(elf.soname, []).append((wheel, member))
+    # A library that is only ever opened by its path is never taken for another of its SONAME (dl-load.c,
+    # _dl_map_object compares the name that is asked for).
+    asked = {
+        n for wheel in (subject.wheel, *subject.given) for m in wheel.elves if m.elf for n in m.elf.needed
+    }
     for soname, holders in by_soname.items():
+        if soname not in asked:
+            continue
         ours = [m for w, m in holders if w is subject.wheel]
         if not ours:
             continue
