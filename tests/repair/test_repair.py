@@ -405,3 +405,60 @@ def test_the_dry_run_tells_the_plan_and_writes_nothing(forge: Any) -> None:
     assert graft["source"] == str(library)
     assert graft["sha256"] == hashlib.sha256(library.read_bytes()).hexdigest()
     assert not (forge.folder / "out").exists()
+
+
+def test_a_library_of_a_given_distribution_gets_a_path_and_no_graft(forge: Any) -> None:
+    library = forge.library("lib/libprov.so.1", "prov", "8")
+    provider = forge.wheel("prov", {"prov/lib/libprov.so.1": library, "prov/__init__.py": ""})
+    wheel = package(forge, "prov()", str(library), requires=("prov",))
+    fixed = forge.repaired(wheel, "--with", provider, LD_LIBRARY_PATH=str(forge.folder / "lib"))
+    assert dynamic(fixed, module_name(forge))["rpath"] == ["$ORIGIN/../prov/lib"]
+    assert not any("libprov" in n for n in names(fixed))
+    (forge.folder / "lib").rename(forge.folder / "lib.away")
+    forge.install(provider)
+    assert forge.run(forge.install(fixed), IMPORT) == "8\n"
+
+
+def test_a_library_of_an_installed_environment_gets_a_path_and_no_graft(forge: Any) -> None:
+    library = forge.library("lib/libprov.so.1", "prov", "8")
+    provider = forge.wheel("prov", {"prov/lib/libprov.so.1": library, "prov/__init__.py": ""})
+    env = forge.install(provider, "env/lib/python3/site-packages").parents[2]
+    fixed = forge.repaired(package(forge, "prov()", str(library)), "--env", env)
+    assert dynamic(fixed, module_name(forge))["rpath"] == ["$ORIGIN/../prov/lib"]
+    assert not any("libprov" in n for n in names(fixed))
+
+
+def test_a_signature_of_record_goes_since_record_changes(forge: Any) -> None:
+    wheel = package(forge, "3", members={"x-1.0.dist-info/RECORD.jws": "{}"})
+    assert "x-1.0.dist-info/RECORD.jws" not in names(forge.repaired(wheel))
+
+
+def test_source_date_epoch_is_the_time_of_new_members(forge: Any) -> None:
+    library = forge.library("ext/libbig.so.5", "big", "41")
+    fixed = forge.repaired(package(forge, "big()", str(library)), away="ext", SOURCE_DATE_EPOCH="1600000000")
+    with zipfile.ZipFile(fixed) as archive:
+        dates = {i.filename: i.date_time for i in archive.infolist()}
+    (graft,) = (n for n in dates if "libbig" in n)
+    assert dates[graft] == (2020, 9, 13, 12, 26, 40)  # date -u -d @1600000000
+    assert dates["pkg/__init__.py"] == (2020, 1, 1, 0, 0, 0)
+    told = json.loads(read(fixed, "x-1.0.dist-info/sboms/wheelfix.cdx.json"))
+    assert told["metadata"]["timestamp"] == "2020-09-13T12:26:40+00:00"
+
+
+def test_a_source_date_that_is_no_number_is_wrong_usage(forge: Any) -> None:
+    code, text = forge.repair(package(forge, "3"), SOURCE_DATE_EPOCH="yesterday")
+    assert code == 2
+    assert "SOURCE_DATE_EPOCH" in text
+
+
+def test_an_unwritable_output_is_told_and_the_next_wheel_is_still_planned(forge: Any) -> None:
+    (forge.folder / "file").write_text("")
+    code, text = forge.repair(package(forge, "3"), "-w", forge.folder / "file")
+    assert code == 4
+    assert "file" in text
+
+
+def test_a_policys_floor_is_the_tag_asked_for(forge: Any) -> None:
+    (forge.folder / "p.toml").write_text('schema = 1\nname = "p"\n[platform]\ntag = "manylinux_2_41"\n')
+    fixed = forge.repaired(package(forge, "3"), "--policy", forge.folder / "p.toml")
+    assert "manylinux_2_41_x86_64" in fixed.stem

@@ -103,7 +103,10 @@ def run(options: argparse.Namespace) -> int:
         except Unreadable as reason:
             outcome, code = Blocked(path.name, (f"it cannot be read as a wheel: {reason}",)), 3
         except OSError as reason:
-            outcome, code = Blocked(path.name, (f"{reason.filename or path}: {reason.strerror}",)), 4
+            outcome, code = (
+                Blocked(path.name, (f"{reason.filename or options.wheel_dir}: {reason.strerror}",)),
+                4,
+            )
         else:
             code = 4 if isinstance(outcome, Blocked) else 0
         status = max(status, code)
@@ -127,29 +130,40 @@ def _one(
     from wheelfix.repair.work import repair
 
     folder = None if options.dry_run else options.wheel_dir
-    return repair(path, folder, setting, wishes, writing, finder(os.environ, options.ldpaths), owner)
+
+    def say(stage: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{path.name}: {stage} ...", end="", file=sys.stderr, flush=True)
+
+    try:
+        search = finder(os.environ, options.ldpaths)
+        return repair(path, folder, setting, wishes, writing, search, owner, say)
+    finally:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _tell(path: Path, outcome: Done | Blocked, options: argparse.Namespace) -> None:
+    """The summary of one wheel; names from it may hold anything and are made plain."""
     from wheelfix.model.plan import Blocked
     from wheelfix.repair.show import as_text, megabytes
+    from wheelfix.report.escape import plain
 
     if isinstance(outcome, Blocked):
-        print(f"{path.name}: blocked, nothing written", file=sys.stderr)
+        print(f"{plain(path.name)}: blocked, nothing written", file=sys.stderr)
         for reason in outcome.reasons:
-            print(f"  {reason}", file=sys.stderr)
+            print(f"  {plain(reason)}", file=sys.stderr)
         return
-    print(path.name)
-    for line in as_text(outcome.plan, verbose=options.verbose):
-        print(f"  {line}")
+    lines = list(as_text(outcome.plan, verbose=options.verbose))
     if outcome.plan.empty:
-        print("  nothing to repair")
-    for finding in outcome.findings:
-        if finding.severity == "error":
-            print(f"  left    {finding.message} [{finding.rule}]")
+        lines.append("nothing to repair")
+    lines += [f"left    {f.message} [{f.rule}]" for f in outcome.findings if f.severity == "error"]
     if outcome.target is not None:
         sizes = f"{megabytes(outcome.size_before)} -> {megabytes(outcome.size_after)}"
-        print(f"  wrote   {outcome.target} ({sizes})")
+        lines.append(f"wrote   {outcome.target} ({sizes})")
+    print(plain(path.name))
+    for line in lines:
+        print(f"  {plain(line)}")
 
 
 def _setting(options: argparse.Namespace) -> audit.Setting:

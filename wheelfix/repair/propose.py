@@ -230,9 +230,14 @@ def _judge(
             subject = _judged(planned_wheel(wheel, finished.plan, finished.grafted), setting, None)
     findings = audit.findings_of(subject, setting.options)
     errors = [f for f in findings if f.severity == "error"]
+    if setting.policy is not None and setting.policy.tag is not None:
+        # The policy's floor was judged; a better tag must be true as well.
+        better = _judged(planned_wheel(wheel, finished.plan, finished.grafted), setting, platform.tag)
+        told = audit.findings_of(better, setting.options)
+        errors += [f for f in told if f.severity == "error" and f not in errors]
     if (errors or finished.problems) and not options.no_verify:
-        told = frozenset(finished.unserved)
-        others = (f for f in errors if f.rule != "needed-missing" or (f.member, f.library) not in told)
+        known = frozenset(finished.unserved)
+        others = (f for f in errors if f.rule != "needed-missing" or (f.member, f.library) not in known)
         reasons = dict.fromkeys([*finished.problems, *(_sentence(f) for f in others)])
         return tuple(reasons), all(f.rule in _CURED_BY_A_NEWER_TAG for f in errors)
     return Proposal(finished.plan, finished.grafted, findings)

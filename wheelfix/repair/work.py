@@ -43,13 +43,16 @@ def repair(
     writing: Writing,
     finder: Callable[[PlatformPolicy], Find],
     owner: Owner,
+    say: Callable[[str], None],
 ) -> Done | Blocked:
-    """Repair one wheel into ``folder`` (None: plan only).
+    """Repair one wheel into ``folder`` (None: plan only); ``say`` is told what is being done.
 
     Raises ``Unreadable`` for an input that is no wheel, ``OSError`` where the output cannot be written.
     The output appears whole and under its final name, or not at all.
     """
+    say("reading")
     wheel = audit.subject_of(source, setting).wheel
+    say("simulating the loader")
     proposal = propose(wheel, setting, options, finder, installed(setting.environment))
     if isinstance(proposal, Blocked):
         return proposal
@@ -64,7 +67,9 @@ def repair(
         if plan.empty:
             shutil.copyfile(source, written)
         else:
+            say("writing")
             apply(source, written, wheel, plan, documents, writing)
+            say("checking the result")
             reasons = _disagreement(written, proposal, setting)
             if reasons:
                 return Blocked(wheel.filename, reasons)
