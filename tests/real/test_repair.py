@@ -1,0 +1,59 @@
+"""Certified wheels under a plain linux tag: repair finds their tag again and changes nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def members(wheel: Path) -> dict[str, tuple[int, int]]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {i.filename: (i.CRC, i.file_size) for i in archive.infolist()}
+
+
+def run(*words: str | Path) -> str:
+    done = subprocess.run([sys.executable, "-m", *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def repaired(wheel: Path, folder: Path) -> Path:
+    run("wheelfix", "repair", "-w", folder, wheel)
+    (result,) = folder.glob("*.whl")
+    return result
+
+
+def best(wheel: Path) -> tuple[int, int]:
+    """The glibc version of the best manylinux tag in a file name."""
+    tags = wheel.stem.split("-")[-1].split(".")
+    return min(tuple(map(int, t.split("_")[1:3])) for t in tags if t.startswith("manylinux_"))  # type: ignore[return-value]
+
+
+@pytest.mark.real
+def test_a_certified_wheel_gets_its_tag_back_and_nothing_else_changes(
+    healthy_wheel: dict[str, Any], real_path: Callable[[dict[str, Any]], Path], tmp_path: Path
+) -> None:
+    certified = real_path(healthy_wheel)
+    if "manylinux" not in certified.name or "x86_64" not in certified.name:
+        return  # another family of tags, of which the manifest's other tests speak
+    source = tmp_path / certified.name
+    shutil.copy(certified, source)
+    run("wheel", "tags", "--platform-tag", "linux_x86_64", "--remove", source)
+    (plain,) = tmp_path.glob("*.whl")
+    before = plain.read_bytes()
+    result = repaired(plain, tmp_path / "one")
+    assert best(result) <= best(certified)
+    assert plain.read_bytes() == before
+    old, new = members(plain), members(result)
+    changed = {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
+    assert {name.rpartition("/")[2] for name in changed} <= {"WHEEL", "RECORD"}
+    run("wheelfix", "verify", result)
+    assert repaired(plain, tmp_path / "two").read_bytes() == result.read_bytes()
+    assert repaired(result, tmp_path / "three").read_bytes() == result.read_bytes()
