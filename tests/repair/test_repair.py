@@ -462,3 +462,28 @@ def test_a_policys_floor_is_the_tag_asked_for(forge: Any) -> None:
     (forge.folder / "p.toml").write_text('schema = 1\nname = "p"\n[platform]\ntag = "manylinux_2_41"\n')
     fixed = forge.repaired(package(forge, "3"), "--policy", forge.folder / "p.toml")
     assert "manylinux_2_41_x86_64" in fixed.stem
+
+
+def test_a_provider_rule_gives_a_path_to_a_distribution_that_is_not_at_hand(forge: Any) -> None:
+    library = forge.library("lib/libprov.so.1", "prov", "8")
+    policy = forge.folder / "p.toml"
+    policy.write_text(
+        'schema = 1\nname = "p"\nextends = ["manylinux"]\n[[provider]]\nlibrary = "libprov.so.*"\n'
+        'distribution = "prov"\npath = "prov/lib"\n'
+    )
+    wheel = package(forge, "prov()", str(library), "-Wl,-rpath,/abs", requires=("prov",))
+    fixed = forge.repaired(wheel, "--policy", policy, away="lib")
+    assert dynamic(fixed, module_name(forge))["runpath"] == ["$ORIGIN/../prov/lib"]
+    assert not any("libprov" in n for n in names(fixed))
+    provider = forge.folder / "lib.away/libprov.so.1"
+    forge.install(forge.wheel("prov", {"prov/lib/libprov.so.1": provider, "prov/__init__.py": ""}))
+    assert forge.run(forge.install(fixed), IMPORT) == "8\n"
+
+
+def test_a_path_into_an_environment_is_kept_when_another_entry_goes(forge: Any) -> None:
+    library = forge.library("lib/libprov.so.1", "prov", "8")
+    provider = forge.wheel("prov", {"prov/lib/libprov.so.1": library, "prov/__init__.py": ""})
+    env = forge.install(provider, "env/lib/python3/site-packages").parents[2]
+    wheel = package(forge, "prov()", str(library), "-Wl,-rpath,$ORIGIN/../prov/lib:/abs")
+    fixed = forge.repaired(wheel, "--env", env)
+    assert dynamic(fixed, module_name(forge))["runpath"] == ["$ORIGIN/../prov/lib"]

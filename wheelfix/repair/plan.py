@@ -26,6 +26,9 @@ class Wishes:
     lib_sdir: str = ".libs"
     strip: bool = False
     drop: frozenset[tuple[str, str]] = frozenset()  # (object, library) that it needs and does not use
+    reach: frozenset[tuple[str, str]] = (
+        frozenset()
+    )  # (object, location of a folder that its path must lead to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,11 @@ def draft(
         if path in edits:
             edits[path].remove.append(name)
             edits[path].why.append(f"{name} is needed and nothing of it is used")
+
+    for path, location in sorted(wishes.reach):
+        if path in edits:
+            edits[path].folders.append(location)
+            edits[path].why.append("a provider rule says where another distribution installs what it needs")
 
     changes: list[ObjectChange] = []
     shims: list[Shim] = []

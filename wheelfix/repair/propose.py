@@ -12,6 +12,7 @@ from wheelfix.model.elf import ElfFacts
 from wheelfix.model.finding import Finding
 from wheelfix.model.plan import Blocked, Plan
 from wheelfix.model.policy import PlatformPolicy
+from wheelfix.model.resolution import SITE
 from wheelfix.model.wheel import WheelFacts
 from wheelfix.policy import platform as platforms
 from wheelfix.repair.plan import Draft, Wishes, draft, with_tags
@@ -84,7 +85,8 @@ def propose(
     seen = survey(_judged(wheel, setting, candidates[-1].tag))
     seen = replace(seen, given={**installed, **seen.given})
     find = finder(candidates[-1])
-    drafts = [(c, _draft(seen, c, setting, options, find, frozenset())) for c in candidates]
+    wishes = Wishes(options.lib_sdir, options.strip)
+    drafts = [(c, _draft(seen, c, setting, find, wishes)) for c in candidates]
     ranked = _ranked(seen, drafts, requested)
     if not ranked:
         target = requested or candidates[-1]
@@ -165,9 +167,8 @@ def _draft(
     seen: Survey,
     platform: PlatformPolicy,
     setting: audit.Setting,
-    options: RepairOptions,
     find: Find,
-    drop: frozenset[tuple[str, str]],
+    wishes: Wishes,
 ) -> Draft:
     providers = setting.policy.providers if setting.policy else ()
 
@@ -176,7 +177,6 @@ def _draft(
         return excluded or bool(providers_of(name, providers))
 
     sources = Sources(platform.libraries, seen.places, seen.given, left, find)
-    wishes = Wishes(options.lib_sdir, options.strip, drop)
     return draft(seen, platform, sources, providers, wishes)
 
 
@@ -221,14 +221,23 @@ def _judge(
     """The proposal for one platform; else the reasons against it and whether a newer tag may cure them all."""
     wheel = seen.wheel
     chosen = [platform] if requested in (None, platform) else [platform, requested]
-    finished = _finish(seen, sketch, chosen, options)
-    subject = _judged(planned_wheel(wheel, finished.plan, finished.grafted), setting, None)
+
+    def planned(made: Draft) -> tuple[Draft, Subject]:
+        finished = _finish(seen, made, chosen, options)
+        return finished, _judged(planned_wheel(wheel, finished.plan, finished.grafted), setting, None)
+
+    finished, subject = planned(sketch)
+    wishes = Wishes(options.lib_sdir, options.strip)
     if sketch.direct or sketch.unserved:
-        drop = unused_needs(finished, subject)
-        if drop:
-            finished = _finish(seen, _draft(seen, platform, setting, options, find, drop), chosen, options)
-            subject = _judged(planned_wheel(wheel, finished.plan, finished.grafted), setting, None)
+        wishes = replace(wishes, drop=unused_needs(finished, subject))
+        if wishes.drop:
+            finished, subject = planned(_draft(seen, platform, setting, find, wishes))
     findings = audit.findings_of(subject, setting.options)
+    reach = _provided(findings, setting)
+    if reach:
+        again = _draft(seen, platform, setting, find, replace(wishes, reach=reach))
+        finished, subject = planned(again)
+        findings = audit.findings_of(subject, setting.options)
     errors = [f for f in findings if f.severity == "error"]
     if setting.policy is not None and setting.policy.tag is not None:
         # The policy's floor was judged; a better tag must be true as well.
@@ -241,6 +250,18 @@ def _judge(
         reasons = dict.fromkeys([*finished.problems, *(_sentence(f) for f in others)])
         return tuple(reasons), all(f.rule in _CURED_BY_A_NEWER_TAG for f in errors)
     return Proposal(finished.plan, finished.grafted, findings)
+
+
+def _provided(findings: Sequence[Finding], setting: audit.Setting) -> frozenset[tuple[str, str]]:
+    """(object, folder) for each library that a provider rule places where no path of the object leads."""
+    providers = setting.policy.providers if setting.policy is not None else ()
+    return frozenset(
+        (f.member, f"{SITE}/{p.path}")
+        for f in findings
+        if f.rule == "needed-unreachable" and f.member is not None and f.library is not None
+        for p in providers_of(f.library, providers)[:1]
+        if p.loads == "by-path"
+    )
 
 
 def _finish(seen: Survey, sketch: Draft, chosen: Sequence[PlatformPolicy], options: RepairOptions) -> Draft:

@@ -46,6 +46,7 @@ def survey(subject: Subject) -> Survey:
     embedded: set[str] = set()
     outward: set[str] = set()
     objects: dict[str, Member] = {}
+    alive = _alive([subject.wheel, *subject.given])
     for scene in subject.scenes:
         machine = (scene.world.machine, scene.world.bits, scene.world.big_endian)
         for member in subject.wheel.elves:
@@ -53,6 +54,8 @@ def survey(subject: Subject) -> Survey:
             if elf is not None and (elf.machine, elf.bits, elf.big_endian) == machine:
                 objects[member.path] = member
         for load in scene.loads:
+            # Where the loader found a file of an installed environment, too.
+            alive.update(posixpath.dirname(n.location) for n in load.scope if n.owner == "given")
             elf = load.root.elf
             if elf is not None and elf.is_program:
                 embedded.update(n.path for n in load.scope)
@@ -73,7 +76,7 @@ def survey(subject: Subject) -> Survey:
         outward=frozenset(outward),
         places=_places(m for m in subject.wheel.elves if m.path in objects),
         given=_places(m for w in subject.given if distribution_of(w) != own for m in w.elves),
-        alive=_alive([subject.wheel, *subject.given]),
+        alive=frozenset(alive),
         lib_token=world.lib_token if world else "lib64",
         platform_token=world.platform_token if world else "x86_64",
     )
@@ -99,16 +102,16 @@ def _places(members: Iterable[Member]) -> Mapping[str, tuple[Place, ...]]:
     return {name: tuple(places) for name, places in found.items()}
 
 
-def _alive(wheels: Iterable[WheelFacts]) -> frozenset[str]:
+def _alive(wheels: Iterable[WheelFacts]) -> set[str]:
     """Folders with a file of their own; the loader also looks into glibc-hwcaps below each."""
-    found = set()
+    found: set[str] = set()
     for wheel in wheels:
         for member in wheel.members:
             if member.content != "directory":
                 folder = posixpath.dirname(location_of(member.path))
                 found.add(folder)
                 found.add(folder.split("/glibc-hwcaps", 1)[0])
-    return frozenset(found)
+    return found
 
 
 def inside_site(location: str) -> bool:
