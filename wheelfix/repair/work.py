@@ -13,11 +13,13 @@ from wheelfix import audit
 from wheelfix.model.finding import Finding
 from wheelfix.model.plan import Blocked, Plan
 from wheelfix.model.policy import PlatformPolicy
+from wheelfix.model.wheel import WheelFacts
 from wheelfix.repair.apply import EditFailed, Writing, apply
 from wheelfix.repair.buildhost import installed
 from wheelfix.repair.documents import Owner, with_documents
-from wheelfix.repair.predict import outcome
+from wheelfix.repair.predict import outcome, planned_wheel
 from wheelfix.repair.propose import Proposal, RepairOptions, propose
+from wheelfix.repair.recheck import inspector, written_facts
 from wheelfix.repair.supply import Find
 
 _FAULT = "the written wheel is not what the simulation said, which is a fault of wheelfix"
@@ -70,7 +72,7 @@ def repair(
             say("writing")
             apply(source, written, wheel, plan, documents, writing)
             say("checking the result")
-            reasons = _disagreement(written, proposal, setting)
+            reasons = _disagreement(written, source, wheel, plan, proposal, setting)
             if reasons:
                 return Blocked(wheel.filename, reasons)
         target = folder / plan.filename
@@ -99,13 +101,21 @@ def _unmake(folders: tuple[Path, ...]) -> None:
             return
 
 
-def _disagreement(written: Path, proposal: Proposal, setting: audit.Setting) -> tuple[str, ...]:
+def _disagreement(
+    written: Path, source: Path, wheel: WheelFacts, plan: Plan, proposal: Proposal, setting: audit.Setting
+) -> tuple[str, ...]:
     """Where the audit of the written bytes says something else than the prediction did.
 
     Sizes alone are not predicted: an error that comes from one is a reason of its own.
     """
+    planned = planned_wheel(wheel, plan, proposal.grafted)
+    strings = frozenset(r.string for r in setting.policy.registrations) if setting.policy else frozenset()
+    facts = written_facts(written, source, wheel, planned, inspector(strings))
+    sized = setting.policy is not None and setting.policy.size is not None
+    if not sized and _judged_alike(facts) == _judged_alike(planned):
+        return ()  # the checks are pure: equal facts, equal findings
     expected = replace(setting, options=replace(setting.options, plat=None))
-    found = outcome(audit.findings_of(audit.subject_of(written, expected), expected.options))
+    found = outcome(audit.findings_of(audit.subject_from(facts, expected), expected.options))
     predicted = outcome(proposal.findings)
     reasons = []
     for item in sorted(found - predicted, key=str):
@@ -116,6 +126,16 @@ def _disagreement(written: Path, proposal: Proposal, setting: audit.Setting) -> 
     lost = (item for item in predicted - found if item[0] not in _BY_SIZE)
     reasons += [f"{_FAULT}: {_told(item)} did not come true" for item in sorted(lost, key=str)]
     return tuple(reasons)
+
+
+def _judged_alike(wheel: WheelFacts) -> tuple[object, ...]:
+    """Everything that a check may look at, apart from sizes and the hashes of what is no ELF object."""
+    members = {
+        m.name: replace(m, size=0, compressed=0, sha256=m.sha256 if m.elf is not None else "")
+        for m in wheel.members
+    }
+    faults = {(f.rule, f.message, f.member) for f in wheel.faults}
+    return members, faults, replace(wheel, members=(), faults=(), file_size=0)
 
 
 def _told(item: tuple[str, str, str | None, str | None, str | None]) -> str:

@@ -1,0 +1,70 @@
+"""Facts of a written wheel through its source are the facts that a full read of it gives."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wheelfix.archive.reader import read_wheel
+from wheelfix.model.wheel import WheelFacts
+from wheelfix.repair.recheck import inspector, written_facts
+
+INSPECT = inspector(frozenset())
+
+
+def full(wheel: Path) -> WheelFacts:
+    return read_wheel(wheel, inspect=INSPECT)
+
+
+@pytest.fixture
+def pair(forge: Any) -> tuple[Path, Path]:
+    """A wheel and what repair makes of it: one member changed, some new, the rest copied."""
+    library = forge.library("ext/libbig.so.5", "big", "41")
+    extension = forge.module(f"_e{forge.suffix}", "big()", str(library))
+    members = {f"pkg/_e{forge.suffix}": extension, "pkg/__init__.py": "", "pkg/data.txt": "d" * 5000}
+    source = forge.wheel("x", members)
+    return source, forge.repaired(source, away="ext")
+
+
+def through(source: Path, written: Path, planned: WheelFacts) -> WheelFacts:
+    return written_facts(written, source, full(source), replace(planned, faults=()), INSPECT)
+
+
+def test_facts_are_those_of_a_full_read(pair: tuple[Path, Path]) -> None:
+    source, written = pair
+    assert through(source, written, full(written)) == full(written)
+
+
+def test_a_member_that_is_not_the_sources_is_read_and_judged(pair: tuple[Path, Path]) -> None:
+    source, written = pair
+    planned = full(written)
+    changed = written.parent.parent / written.name
+    with zipfile.ZipFile(written) as old, zipfile.ZipFile(changed, "w", zipfile.ZIP_DEFLATED) as new:
+        for entry in old.infolist():
+            new.writestr(entry, b"e" * 5000 if entry.filename == "pkg/data.txt" else old.read(entry))
+    found = through(source, changed, planned)
+    assert any(f.rule == "record-hash" and f.member == "pkg/data.txt" for f in found.faults)
+    assert found.members == full(changed).members
+
+
+def test_a_damaged_copy_is_no_copy(pair: tuple[Path, Path]) -> None:
+    source, written = pair
+    planned = full(written)
+    with zipfile.ZipFile(written) as archive:
+        entry = archive.getinfo("pkg/data.txt")
+    data = bytearray(written.read_bytes())
+    data[entry.header_offset + 30 + len(entry.filename) + 3] ^= 0xFF
+    written.write_bytes(data)
+    assert any(f.rule == "zip-crc" for f in through(source, written, planned).faults)
+
+
+def test_a_foreign_member_is_not_overlooked(pair: tuple[Path, Path]) -> None:
+    source, written = pair
+    planned = full(written)
+    with zipfile.ZipFile(written, "a") as archive:
+        archive.writestr("pkg/extra.py", "x = 1")
+    assert any(f.rule == "record-missing" for f in through(source, written, planned).faults)
