@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import posixpath
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
+from wheelfix.loader.paths import needed_name
 from wheelfix.loader.search import Hit, search
-from wheelfix.model.elf import DF_1_NOOPEN, DF_1_PIE, ET_EXEC
+from wheelfix.model.elf import DF_1_NOOPEN, DF_1_PIE, ET_EXEC, ElfFacts
 from wheelfix.model.resolution import Edge, Load, Node, World
+
+_Kind = Literal["needed", "filter", "auxiliary"]
 
 
 def load(world: World, root: Node) -> Load:
@@ -17,38 +22,73 @@ def load(world: World, root: Node) -> Load:
     gives up; here the walk goes on, so that all that is wrong is told at once.
     """
     program = root.elf is not None and root.elf.is_program
-    loaded = _Loaded(world, () if program else world.interpreter)
-    loaded.add(root, root.location)
-    above = () if program or not world.interpreter else world.interpreter[:1]
-    scope, walk = [root], [root]
+    loaded = _Loaded(world, _started(world, root) if program else world.interpreter)
+    loaded.add(root, None)
+    # dl-load.c, _dl_map_object: what dlopen opens has no loader, but the program's own DT_RPATH counts for all.
+    above = () if program else world.interpreter[:1]
+    scope = [root]
     members = {root.location}
+    walked: set[str] = set()
     loader_of: dict[str, Node] = {}
     edges: list[Edge] = []
-    for requester in walk:  # grows as it goes
+    at = 0
+    while at < len(scope):
+        requester = scope[at]
+        if requester.location in walked:
+            at += 1
+            continue
+        walked.add(requester.location)
         elf = requester.elf
         if elf is None or not elf.complete:
             continue
         chain = (*_chain(requester, loader_of), *above)
-        filtees = {*elf.filters, *elf.auxiliaries}
-        for name in dict.fromkeys((*elf.needed, *elf.filters, *elf.auxiliaries)):
-            hit = loaded.by_name(name) or search(world, name, chain)
-            node = loaded.same_file(hit.node) if hit.node is not None else None
-            if node is not None and (reason := _refused(node, program)) is not None:
-                hit, node = Hit("missing", tried=hit.tried, detail=f"{node.path} {reason}"), None
-            if node is None and name in elf.auxiliaries and name not in elf.needed:
+        here = at  # where the requester stands: each filtee goes right before it, and is walked next
+        for name, kind in _wanted(elf, world):
+            asked = needed_name(name, requester.location, world)
+            hit = loaded.by_name(asked) or search(world, name, chain)
+            node = hit.node
+            if node is not None:
+                again = loaded.same_file(node)
+                reason = _refused(node, world, program) if again is None else None
+                if reason is not None:
+                    hit, node = Hit("missing", tried=hit.tried, detail=f"{node.path} {reason}"), None
+                else:
+                    node = again or node
+            if node is None and kind == "auxiliary":
                 continue  # dl-deps.c: an auxiliary filtee that is not there is no error
             edges.append(_edge(root, requester, name, hit, node))
             if node is None:
                 continue
-            loaded.add(node, name)
+            loaded.add(node, asked)
             if node.location not in members:
                 members.add(node.location)
                 loader_of[node.location] = requester
                 scope.append(node)
-                walk.append(node)
-            if name in filtees and node is not requester:
-                _before(scope, node, requester)
-    return Load(root, tuple(scope), tuple(edges))
+            if kind != "needed" and _moved_before(scope, node, here):
+                here += 1
+    return Load(root, tuple(scope), _each_once(edges))
+
+
+def _started(world: World, program: Node) -> tuple[Node, ...]:
+    """What the kernel has mapped before a program's libraries are loaded: the program and its interpreter."""
+    name = posixpath.basename(program.elf.interpreter or "") if program.elf is not None else ""
+    return (program, world.host[name]) if name in world.host else (program,)
+
+
+def _wanted(elf: ElfFacts, world: World) -> Iterator[tuple[str, _Kind]]:
+    """The names that an object asks for, in the order in which linkers write them; musl knows DT_NEEDED alone."""
+    yield from ((name, "needed") for name in dict.fromkeys(elf.needed))
+    if world.libc == "glibc":
+        yield from ((name, "filter") for name in elf.filters)
+        yield from ((name, "auxiliary") for name in elf.auxiliaries)
+
+
+def _each_once(edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    """The first edge of each object and name: one that is DT_NEEDED and DT_FILTER at once is one edge."""
+    once: dict[tuple[str, str], Edge] = {}
+    for edge in edges:
+        once.setdefault((edge.object, edge.needed), edge)
+    return tuple(once.values())
 
 
 def loads(world: World, nodes: Iterable[Node]) -> tuple[Load, ...]:
@@ -93,8 +133,10 @@ class _Loaded:
         self._glibc = world.libc == "glibc"
         self._names: dict[str, Node] = {}
         self._files: dict[str, Node] = {}
-        for node in before:
-            self.add(node, None)
+        self._named: set[str] = set()  # musl: the files that have a name
+        for index, node in enumerate(before):
+            # What the program needs was found by searching for its name.
+            self.add(node, posixpath.basename(node.location) if index else None)
 
     def by_name(self, name: str) -> Hit | None:
         node = self._names.get(name)
@@ -106,15 +148,23 @@ class _Loaded:
             return Hit("external", node)
         return Hit("already-loaded", node, "soname-loaded")
 
-    def same_file(self, node: Node) -> Node:
-        return self._files.get(node.identity or node.location, node)
+    def same_file(self, node: Node) -> Node | None:
+        return self._files.get(node.identity or node.location)
 
     def add(self, node: Node, name: str | None) -> None:
-        self._files.setdefault(node.identity or node.location, node)
-        if name is not None:
-            self._names.setdefault(name, node)
-        if self._glibc and node.elf is not None and node.elf.soname is not None:
-            self._names.setdefault(node.elf.soname, node)
+        """The object is loaded; ``name`` is what it was asked for by, None where it was opened by its path."""
+        file = node.identity or node.location
+        first = file not in self._files
+        self._files.setdefault(file, node)
+        if self._glibc:
+            soname = node.elf.soname if node.elf is not None else None
+            for known in (name, soname):
+                if known is not None:
+                    self._names.setdefault(known, node)
+        elif name is not None and "/" not in name and file not in self._named:
+            # load_library: the name of the search that found it; of one that was opened by a path, the file's own.
+            self._named.add(file)
+            self._names.setdefault(name if first else posixpath.basename(node.location), node)
 
 
 def _chain(node: Node, loader_of: dict[str, Node]) -> list[Node]:
@@ -125,19 +175,24 @@ def _chain(node: Node, loader_of: dict[str, Node]) -> list[Node]:
     return chain
 
 
-def _refused(node: Node, program: bool) -> str | None:
-    """Why a process that is running already may not load the object (dl-load.c, _dl_map_object_from_fd)."""
+def _refused(node: Node, world: World, program: bool) -> str | None:
+    """Why the loader does not map a file that its search found (dl-load.c, _dl_map_object_from_fd).
+
+    musl knows none of the flags, and takes a position-independent program for a library.
+    """
     elf = node.elf
     if elf is None or not elf.complete:
         return None
     if elf.type == ET_EXEC:
         return "is a program, which the loader does not load as a library"
-    if program:
+    if not elf.dynamic:
+        return "has no dynamic section"
+    if world.libc == "musl":
         return None
-    if elf.flags_1 & DF_1_NOOPEN:
-        return "forbids being opened at run time (DF_1_NOOPEN)"
     if elf.flags_1 & DF_1_PIE:
         return "is a position-independent program, which the loader does not load as a library"
+    if elf.flags_1 & DF_1_NOOPEN and not program:
+        return "forbids being opened at run time (DF_1_NOOPEN)"
     return None
 
 
@@ -156,11 +211,13 @@ def _edge(root: Node, requester: Node, name: str, hit: Hit, node: Node | None) -
     )
 
 
-def _before(scope: list[Node], filtee: Node, filter_: Node) -> None:
-    """Move a filtee right before its filter, whose symbols it supplies (dl-deps.c)."""
-    at, target = scope.index(filtee), scope.index(filter_)
-    if at > target:
-        scope.insert(target, scope.pop(at))
+def _moved_before(scope: list[Node], filtee: Node, filter_at: int) -> bool:
+    """Move a filtee right before its filter, unless it stands before it already (dl-deps.c)."""
+    at = next(i for i, node in enumerate(scope) if node.location == filtee.location)
+    if at <= filter_at:
+        return False
+    scope.insert(filter_at, scope.pop(at))
+    return True
 
 
 def chain_of(done: Load, path: str) -> tuple[Node, ...]:

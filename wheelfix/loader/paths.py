@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
 from wheelfix.model.resolution import PREFIX, SCRIPTS, SITE, World
 
@@ -12,6 +12,7 @@ from wheelfix.model.resolution import PREFIX, SCRIPTS, SITE, World
 _GLIBC_TOKEN = re.compile(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_]))")
 # musl ldso/dynlink.c, fixup_rpath: only ORIGIN, and whatever follows.
 _MUSL_TOKEN = re.compile(r"\$(?:\{ORIGIN\}|ORIGIN)")
+_MUSL_UNKNOWN = re.compile(r"\$(?!\{ORIGIN\}|ORIGIN)")
 
 
 def elements(path: str | None, libc: str) -> list[str]:
@@ -35,6 +36,29 @@ def expanded(element: str, origin: str, world: World) -> str | None:
         values = {"ORIGIN": origin, "LIB": world.lib_token, "PLATFORM": world.platform_token}
         folder = _GLIBC_TOKEN.sub(lambda m: values[m[1] or m[2]], element)
     return folder if folder.startswith("/") else None
+
+
+def folders_of(path: str | None, origin: str, world: World) -> Iterator[tuple[str, str]]:
+    """The elements of a DT_RPATH or DT_RUNPATH that lead somewhere, each as written and as an absolute folder.
+
+    musl drops a path as a whole if any of it holds another token than ``$ORIGIN`` (fixup_rpath).
+    """
+    if world.libc == "musl" and path and _MUSL_UNKNOWN.search(path):
+        return
+    for entry in elements(path, world.libc):
+        folder = expanded(entry, origin, world)
+        if folder is not None:
+            yield entry, folder
+
+
+def needed_name(name: str, requester: str, world: World) -> str:
+    """The name that DT_NEEDED asks for: glibc expands tokens in it before it looks for a loaded object of the name.
+
+    ``requester`` is the location of the object. elf/dl-deps.c, expand_dst; musl takes the name as it is.
+    """
+    if world.libc == "musl" or "$" not in name:
+        return name
+    return expanded(name, posixpath.dirname(requester), world) or name
 
 
 def resolved(path: str, folders: Container[str]) -> str | None:

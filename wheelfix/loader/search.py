@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from wheelfix.loader.paths import elements, expanded, readable, resolved
-from wheelfix.model.elf import DF_1_NODEFLIB, ElfFacts
+from wheelfix.loader.paths import folders_of, needed_name, readable, resolved
+from wheelfix.model.elf import DF_1_NODEFLIB, ET_DYN, ET_EXEC, ElfFacts
 from wheelfix.model.resolution import EdgeRule, EdgeStatus, Node, World
 
 # musl ldso/dynlink.c, load_library: these names, up to the dot, are the loader itself.
 _MUSL_SELF = re.compile(r"lib(?:c|pthread|rt|m|dl|util|xnet)\.")
+# The folders that the builds of glibc search by default (elf/dl-load.c, system_dirs), and what lies below them.
+_DEFAULT_FOLDERS = re.compile(r"(?:/usr)?/lib(?:32|64|x32)?/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +54,17 @@ def search(world: World, name: str, chain: Sequence[Node]) -> Hit:
         for candidate in _candidates(folder, name, world):
             tried.append(readable(candidate))
             node = world.files.get(candidate)
-            if node is None:
+            if node is None and candidate not in world.folders:
                 continue
-            reason, fatal = unfit(world, node)
+            reason, fatal = unfit(world, node) if node is not None else ("is a folder", True)
             if reason is None:
                 return Hit("found", node, rule, via, entry, tuple(tried))
-            detail = f"{node.path} {reason}"
+            detail = f"{node.path if node is not None else readable(candidate)} {reason}"
             if fatal:
                 return Hit("missing", None, rule, via, entry, tuple(tried), detail)
-    default = not (chain[0].elf and chain[0].elf.flags_1 & DF_1_NODEFLIB)
-    if default:
-        tried.append("the host's cache and default folders")
-        if name in world.host:
-            return Hit("host", world.host[name], "default", tried=tuple(tried), detail=detail)
+    tried.append("the host's cache and default folders")
+    if name in world.host and not _forbidden(world, chain[0], world.host[name]):
+        return Hit("host", world.host[name], "default", tried=tuple(tried), detail=detail)
     if name in world.preloaded:
         return Hit(
             "already-loaded", world.preloaded[name], "soname-loaded", tried=tuple(tried), detail=detail
@@ -89,7 +89,19 @@ def unfit(world: World, node: Node) -> tuple[str | None, bool]:
         return f"is for another machine ({_named(elf)})", world.libc == "musl"
     if elf.big_endian != world.big_endian:
         return "has the other byte order", True
+    if elf.type not in (ET_DYN, ET_EXEC):
+        return "is no shared object (only ET_DYN and ET_EXEC can be loaded)", True
     return None, False
+
+
+def _forbidden(world: World, requester: Node, found: Node) -> bool:
+    """DF_1_NODEFLIB closes the default folders, also where the cache leads there; musl does not know it.
+
+    A promised machine's libraries (``/host/...``) are those of its default folders.
+    """
+    if world.libc == "musl" or requester.elf is None or not requester.elf.flags_1 & DF_1_NODEFLIB:
+        return False
+    return found.location.startswith("/host/") or _DEFAULT_FOLDERS.match(found.location) is not None
 
 
 def found_by_itself(world: World, name: str, chain: Sequence[Node]) -> bool:
@@ -103,8 +115,8 @@ def _named(elf: ElfFacts) -> str:
 
 def _by_path(world: World, name: str, requester: Node) -> Hit:
     """A name with a slash is opened as it is (tokens expanded); a relative one depends on the working directory."""
-    path = expanded(name, posixpath.dirname(requester.location), world)
-    at = resolved(path, world.folders) if path is not None else None
+    path = needed_name(name, requester.location, world)
+    at = resolved(path, world.folders) if path.startswith("/") else None
     node = world.files.get(at) if at is not None else None
     if node is None:
         return Hit("missing", tried=(name,))
@@ -140,10 +152,8 @@ def _of(world: World, node: Node, rule: EdgeRule) -> Iterator[tuple[EdgeRule, No
     if node.elf is None:
         return
     path = node.elf.runpath if rule == "runpath" else node.elf.rpath
-    for entry in elements(path, world.libc):
-        folder = expanded(entry, posixpath.dirname(node.location), world)
-        if folder is not None:
-            yield rule, node, entry, folder
+    for entry, folder in folders_of(path, posixpath.dirname(node.location), world):
+        yield rule, node, entry, folder
 
 
 def _candidates(folder: str, name: str, world: World) -> Iterator[str]:
