@@ -32,6 +32,10 @@ def judged(
     return list(check(Subject(wheel, (LINUX,), (scene,), Policy())))
 
 
+@pytest.mark.rule("not-elf", fires=True)
+@pytest.mark.rule("elf-truncated", fires=True)
+@pytest.mark.rule("elf-bad-alignment", fires=True)
+@pytest.mark.rule("elf-limit", fires=True)
 @pytest.mark.parametrize("rule", ["not-elf", "elf-truncated", "elf-bad-alignment", "elf-limit"])
 def test_what_the_reader_saw_is_an_error_of_its_rule(rule: str) -> None:
     (finding,) = judged(Fault(rule, "it is broken", "pkg/x.so", {"size": 4}))
@@ -40,6 +44,10 @@ def test_what_the_reader_saw_is_an_error_of_its_rule(rule: str) -> None:
     assert finding.evidence == {"size": 4}
 
 
+@pytest.mark.rule("not-elf", fires=False)
+@pytest.mark.rule("elf-truncated", fires=False)
+@pytest.mark.rule("elf-bad-alignment", fires=False)
+@pytest.mark.rule("elf-limit", fires=False)
 def test_faults_of_other_rules_are_other_checks_business() -> None:
     assert judged(Fault("zip-crc", "wrong", "pkg/x.so")) == []
 

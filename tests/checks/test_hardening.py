@@ -51,10 +51,13 @@ def rules(*objects: ElfFacts, libc: Libc = "glibc") -> list[tuple[str, str, str 
 # -- execstack --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("execstack", fires=True)
 def test_an_executable_stack_is_an_error() -> None:
     assert rules(ElfFacts(segments=(EXECUTABLE,))) == [("execstack", "error", "pkg/0.so")]
 
 
+@pytest.mark.rule("execstack", fires=False)
+@pytest.mark.rule("textrel", fires=False)
 def test_a_stack_that_is_not_executable_is_right() -> None:
     assert rules(ElfFacts(segments=(STACK,))) == []
 
@@ -107,6 +110,7 @@ def test_the_real_loader_makes_the_stack_executable_without_the_header(tmp_path:
 # -- textrel ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.rule("textrel", fires=True)
 def test_text_relocations_are_a_warning() -> None:
     assert rules(ElfFacts(segments=(STACK,), textrel=True)) == [("textrel", "warning", "pkg/0.so")]
 
@@ -118,6 +122,7 @@ def static(size: int, **more: object) -> ElfFacts:
     return ElfFacts(segments=(STACK, tls(size)), flags=DF_STATIC_TLS, **more)  # type: ignore[arg-type]
 
 
+@pytest.mark.rule("static-tls", fires=True)
 def test_more_static_tls_than_the_surplus_is_a_warning() -> None:
     assert rules(static(8192)) == [("static-tls", "warning", "pkg/0.so")]
 
@@ -131,6 +136,7 @@ def test_the_static_tls_of_openmp_runtimes_is_right() -> None:
     assert rules(ElfFacts(segments=(STACK,)), static(120)) == []
 
 
+@pytest.mark.rule("static-tls", fires=False)
 def test_thread_local_data_of_the_dynamic_model_is_right_at_any_size() -> None:
     assert rules(ElfFacts(segments=(STACK, tls(100_000)))) == []
 
