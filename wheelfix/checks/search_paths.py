@@ -120,8 +120,9 @@ def _entries(member: str, path: str | None) -> Iterator[Finding]:
             evidence={"path": path},
         )
     for entry in dict.fromkeys(e for e in listed if e and not e.startswith(("$ORIGIN", "${ORIGIN}"))):
+        place = "a folder of the machine that built it" if entry[0] == "/" else "below the working directory"
         yield ABSOLUTE.finding(
-            f"{member} has the search path entry {entry!r}, a folder of the machine that built it",
+            f"{member} has the search path entry {entry!r}, {place}",
             member=member,
             evidence={"entry": entry, "path": path},
         )

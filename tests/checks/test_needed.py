@@ -1,0 +1,268 @@
+"""DT_NEEDED on literal facts: what is missing, forbidden, out of reach, another's, or for nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.checks.loading import brief, library, module, provider, subject, told, wheel
+from wheelfix.checks import needed
+from wheelfix.model.elf import LOOKUP_PLT, STB_WEAK, Symbol, VersionNeed, VersionRef
+
+HELPER = "libhelper-nobody-packages.so"
+
+
+def gives(name: str) -> Symbol:
+    return Symbol(name, section=7, value=4096)
+
+
+def wants(name: str, **more: object) -> Symbol:
+    return Symbol(name, lookups=LOOKUP_PLT, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.rule("needed-missing", fires=True)
+def test_a_library_that_is_nowhere() -> None:
+    (finding,) = told(needed, subject(wheel(module("pkg/x.so", HELPER, runpath="$ORIGIN"))))
+    assert brief([finding]) == [("needed-missing", "error", "pkg/x.so", HELPER)]
+    assert finding.evidence["tried"] == [f"pkg/{HELPER}", "the host's cache and default folders"]
+
+
+@pytest.mark.rule("needed-missing", fires=True)
+def test_a_library_is_told_once_for_all_roots() -> None:
+    inner = library("pkg/liba.so", HELPER)
+    roots = [module(f"pkg/{n}.so", "liba.so", runpath="$ORIGIN") for n in "xy"]
+    assert brief(told(needed, subject(wheel(*roots, inner)), "needed-missing")) == [
+        ("needed-missing", "error", "pkg/liba.so", HELPER)
+    ]
+
+
+@pytest.mark.rule("needed-missing", fires=False)
+def test_a_library_that_the_path_leads_to() -> None:
+    one = subject(wheel(module("pkg/x.so", "liba.so", runpath="$ORIGIN"), library("pkg/liba.so")))
+    assert [f.rule for f in told(needed, one)] == ["needed-unused"]
+
+
+@pytest.mark.rule("needed-missing", fires=False)
+@pytest.mark.parametrize("name", ["libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libstdc++.so.6"])
+def test_what_the_tag_promises_is_there(name: str) -> None:
+    assert told(needed, subject(wheel(module("pkg/x.so", name)))) == []
+
+
+@pytest.mark.rule("needed-missing", fires=False)
+@pytest.mark.rule("needed-not-allowed", fires=False)
+@pytest.mark.parametrize("name", [HELPER, "libpng16.so.16"])
+def test_what_was_excluded_comes_from_elsewhere(name: str) -> None:
+    one = subject(wheel(module("pkg/x.so", name)), exclude=(name[:8] + "*",))
+    assert told(needed, one, "needed-missing") + told(needed, one, "needed-not-allowed") == []
+
+
+def test_libpython_is_the_process_itself() -> None:
+    assert told(needed, subject(wheel(module("pkg/x.so", "libpython3.11.so.1.0")))) == []
+
+
+@pytest.mark.rule("needed-not-allowed", fires=True)
+def test_a_system_library_that_the_tag_does_not_promise() -> None:
+    (finding,) = told(needed, subject(wheel(module("pkg/x.so", "libpng16.so.16"))))
+    assert brief([finding]) == [("needed-not-allowed", "error", "pkg/x.so", "libpng16.so.16")]
+    assert "libpng16-16" in str(finding.evidence["package"])
+
+
+@pytest.mark.rule("needed-not-allowed", fires=True)
+def test_a_system_library_is_nobody_elses_though_a_requirement_was_not_given() -> None:
+    one = subject(wheel(module("pkg/x.so", "libpng16.so.16"), requires=["torch"]))
+    assert [f.rule for f in told(needed, one)] == ["needed-not-allowed"]
+
+
+@pytest.mark.rule("needed-not-allowed", fires=False)
+def test_a_system_library_in_the_wheel_is_the_wheels() -> None:
+    one = subject(
+        wheel(module("pkg/x.so", "libpng16.so.16", runpath="$ORIGIN"), library("pkg/libpng16.so.16"))
+    )
+    assert told(needed, one, "needed-not-allowed") == []
+
+
+@pytest.mark.rule("needed-unreachable", fires=True)
+def test_a_library_of_the_wheel_without_a_path_to_it() -> None:
+    one = subject(wheel(module("pkg/sub/x.so", "liba.so", runpath="/build"), library("pkg/lib/liba.so")))
+    (finding,) = told(needed, one)
+    assert brief([finding]) == [("needed-unreachable", "error", "pkg/sub/x.so", "liba.so")]
+    assert "$ORIGIN/../lib" in finding.remedy
+    assert finding.evidence["held-by"] == ["pkg/lib/liba.so"]
+
+
+@pytest.mark.rule("needed-unreachable", fires=True)
+def test_a_library_under_another_file_name() -> None:
+    hashed = library("pkg/liba-1234abcd.so", soname="liba.so.1")
+    (finding,) = told(needed, subject(wheel(module("pkg/x.so", "liba.so.1", runpath="$ORIGIN"), hashed)))
+    assert brief([finding]) == [("needed-unreachable", "error", "pkg/x.so", "liba.so.1")]
+    assert "Ship the file as liba.so.1" in finding.remedy
+
+
+@pytest.mark.rule("needed-unreachable", fires=True)
+def test_runpath_is_not_inherited() -> None:
+    inner, deep = library("pkg/liba.so", "libb.so"), library("pkg/libb.so")
+    one = subject(wheel(module("pkg/x.so", "liba.so", runpath="$ORIGIN"), inner, deep))
+    assert ("needed-unreachable", "error", "pkg/liba.so", "libb.so") in brief(told(needed, one))
+
+
+@pytest.mark.rule("needed-unreachable", fires=False)
+def test_rpath_is_inherited() -> None:
+    inner, deep = library("pkg/liba.so", "libb.so"), library("pkg/libb.so")
+    one = subject(wheel(module("pkg/x.so", "liba.so", rpath="$ORIGIN"), inner, deep))
+    assert told(needed, one, "needed-unreachable") == []
+
+
+@pytest.mark.rule("needed-unreachable", fires=True)
+def test_a_given_library_that_nothing_loads_by_import() -> None:
+    other = wheel(library("other/lib/liba.so"), name="other")
+    one = subject(wheel(module("pkg/x.so", "liba.so"), requires=["other"]), other)
+    (finding,) = told(needed, one)
+    assert brief([finding]) == [("needed-unreachable", "error", "pkg/x.so", "liba.so")]
+    assert "$ORIGIN/../other/lib" in finding.remedy
+
+
+@pytest.mark.rule("needed-unreachable", fires=False)
+def test_a_given_library_that_an_import_loads() -> None:
+    other = wheel(
+        module("other/_c.so", "liba.so", runpath="$ORIGIN/lib"), library("other/lib/liba.so"), name="other"
+    )
+    one = subject(wheel(module("pkg/x.so", "liba.so"), requires=["other"]), other)
+    assert told(needed, one, "needed-unreachable") == []
+
+
+@pytest.mark.rule("needed-has-slash", fires=True)
+@pytest.mark.parametrize("name", ["/build/out/liba.so", "out/liba.so", "./liba.so"])
+def test_a_path_in_place_of_a_name(name: str) -> None:
+    one = subject(wheel(module("pkg/x.so", name, runpath="$ORIGIN"), library("pkg/liba.so")))
+    assert brief(told(needed, one)) == [("needed-has-slash", "error", "pkg/x.so", name)]
+
+
+@pytest.mark.rule("needed-has-slash", fires=False)
+def test_a_name_is_no_path() -> None:
+    assert told(needed, subject(wheel(module("pkg/x.so", "libc.so.6"))), "needed-has-slash") == []
+
+
+@pytest.mark.rule("needed-external", fires=True)
+def test_a_library_of_a_distribution_that_a_provider_rule_names() -> None:
+    one = subject(
+        wheel(module("pkg/x.so", "libtorch_cpu.so"), requires=["torch"]),
+        policy=provider("libtorch*.so", "torch", "torch/lib"),
+    )
+    (finding,) = told(needed, one, "needed-external")
+    assert brief([finding]) == [("needed-external", "warning", "pkg/x.so", "libtorch_cpu.so")]
+    assert finding.evidence["distribution"] == "torch"
+
+
+@pytest.mark.rule("needed-external", fires=True)
+def test_a_path_into_the_folder_of_another_distribution() -> None:
+    one = subject(wheel(module("pkg/x.so", HELPER, runpath="$ORIGIN/../other/lib")))
+    assert [f.rule for f in told(needed, one)] == ["needed-external"]
+
+
+@pytest.mark.rule("needed-external", fires=True)
+def test_a_requirement_that_was_not_given_may_hold_it() -> None:
+    one = subject(wheel(module("pkg/x.so", HELPER), requires=["other>=2"]))
+    (finding,) = told(needed, one)
+    assert (finding.rule, finding.evidence["distribution"]) == ("needed-external", "other")
+
+
+@pytest.mark.rule("needed-external", fires=False)
+def test_a_given_distribution_that_lacks_it_does_not_hold_it() -> None:
+    other = wheel(library("other/libb.so"), name="other")
+    one = subject(wheel(module("pkg/x.so", HELPER), requires=["other"]), other)
+    assert [f.rule for f in told(needed, one)] == ["needed-missing"]
+
+
+@pytest.mark.rule("needed-external", fires=False)
+def test_a_requirement_of_an_extra_alone_holds_nothing() -> None:
+    one = subject(wheel(module("pkg/x.so", HELPER), requires=["other; extra == 'more'"]))
+    assert [f.rule for f in told(needed, one)] == ["needed-missing"]
+
+
+@pytest.mark.rule("needed-duplicate", fires=True)
+def test_a_name_listed_twice() -> None:
+    one = subject(wheel(module("pkg/x.so", "libm.so.6", "libc.so.6", "libm.so.6")))
+    assert brief(told(needed, one)) == [("needed-duplicate", "warning", "pkg/x.so", "libm.so.6")]
+
+
+@pytest.mark.rule("needed-duplicate", fires=False)
+def test_names_listed_once() -> None:
+    assert told(needed, subject(wheel(module("pkg/x.so", "libm.so.6", "libc.so.6")))) == []
+
+
+DRIVERS = ["libcuda.so.1", "libnvcuvid.so.1", "libnvidia-ml.so.1", "libcudadebugger.so.1"]
+
+
+@pytest.mark.rule("driver-lib", fires=True)
+@pytest.mark.parametrize("name", DRIVERS)
+def test_a_library_of_the_gpus_driver(name: str) -> None:
+    one = subject(wheel(module("pkg/x.so", name)))
+    assert brief(told(needed, one, "driver-lib")) == [("driver-lib", "warning", "pkg/x.so", name)]
+    assert told(needed, one, "needed-missing") == []
+
+
+@pytest.mark.rule("driver-lib", fires=True)
+def test_a_driver_library_that_is_meant_is_an_information() -> None:
+    held = wheel(module("pkg/x.so", "libcuda.so.1"))
+    for one in (
+        subject(held, exclude=("libcuda.so*",)),
+        subject(held, policy=provider("libcuda.so.1", "driver", "x")),
+    ):
+        assert brief(told(needed, one, "driver-lib")) == [("driver-lib", "info", "pkg/x.so", "libcuda.so.1")]
+
+
+@pytest.mark.rule("driver-lib", fires=False)
+@pytest.mark.parametrize("name", ["libcudart.so.12", "libamdhip64.so.6", "libOpenCL.so.1", "libcudnn.so.9"])
+def test_a_toolkits_library_is_no_drivers(name: str) -> None:
+    assert told(needed, subject(wheel(module("pkg/x.so", name))), "driver-lib") == []
+
+
+def using(*symbols: Symbol, **facts: object) -> list[tuple[str, str, str | None, str | None]]:
+    root = module("pkg/x.so", "liba.so", runpath="$ORIGIN", symbols=symbols, **facts)
+    return brief(
+        told(needed, subject(wheel(root, library("pkg/liba.so", symbols=(gives("g"),)))), "needed-unused")
+    )
+
+
+@pytest.mark.rule("needed-unused", fires=True)
+def test_a_library_of_which_no_symbol_is_used() -> None:
+    assert using() == [("needed-unused", "info", "pkg/x.so", "liba.so")]
+
+
+@pytest.mark.rule("needed-unused", fires=False)
+def test_a_library_of_which_a_symbol_is_used() -> None:
+    assert using(wants("g")) == []
+
+
+@pytest.mark.rule("needed-unused", fires=False)
+def test_a_library_whose_version_is_needed() -> None:
+    assert using(verneed=(VersionNeed("liba.so", (VersionRef("V1"),)),)) == []
+
+
+@pytest.mark.rule("needed-unused", fires=False)
+def test_a_hosts_library_does_no_harm() -> None:
+    assert told(needed, subject(wheel(module("pkg/x.so", "libm.so.6")))) == []
+
+
+@pytest.mark.rule("needed-unused", fires=False)
+def test_a_library_that_was_not_given_may_be_used() -> None:
+    root = module("pkg/x.so", HELPER, symbols=(wants("g"),))
+    assert told(needed, subject(wheel(root, requires=["other"])), "needed-unused") == []
+
+
+@pytest.mark.rule("needed-unused", fires=True)
+def test_an_optional_hook_uses_no_library() -> None:
+    assert using(wants("hook", bind=STB_WEAK)) == [("needed-unused", "info", "pkg/x.so", "liba.so")]
+
+
+@pytest.mark.rule("exclude-unused", fires=True)
+def test_a_pattern_that_matches_nothing_names_the_closest() -> None:
+    one = subject(wheel(module("pkg/x.so", "libbig.so.5")), exclude=("libbig.so",))
+    (finding,) = told(needed, one, "exclude-unused")
+    assert (finding.severity, finding.member, finding.library) == ("warning", None, "libbig.so.5")
+
+
+@pytest.mark.rule("exclude-unused", fires=False)
+@pytest.mark.parametrize("pattern", ["libbig.so.5", "libbig.so*", "lib?ig*"])
+def test_a_pattern_that_matches(pattern: str) -> None:
+    one = subject(wheel(module("pkg/x.so", "libbig.so.5")), exclude=(pattern,))
+    assert told(needed, one, "exclude-unused") == []
