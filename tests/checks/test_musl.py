@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from wheelfix.checks.musl import check, forbidden_symbols
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.model.elf import LOOKUP_PLT, STB_WEAK, ElfFacts, Symbol
@@ -35,6 +37,7 @@ def judged(tag: str, symbols: tuple[Symbol, ...], *others: ElfFacts) -> list[Fin
     return list(check(Subject(WheelFacts("x.whl", members=members), (one.platform,), (one,), Policy())))
 
 
+@pytest.mark.rule("musl-forbidden-symbol", fires=True)
 def test_what_only_glibc_has_is_an_error_with_all_symbols() -> None:
     (finding,) = judged("musllinux_1_2_x86_64", wants("malloc", "__cxa_thread_atexit_impl", "backtrace"))
     assert (finding.rule, finding.severity, finding.member) == ("musl-forbidden-symbol", "error", "pkg/a.so")
@@ -47,6 +50,7 @@ def test_it_is_judged_on_every_architecture() -> None:
         assert not judged(f"musllinux_1_2_{arch}", wants("malloc", "pthread_create", "dlopen", "stat"))
 
 
+@pytest.mark.rule("musl-forbidden-symbol", fires=False)
 def test_a_weak_reference_is_fine() -> None:
     weak = Symbol("__cxa_thread_atexit_impl", bind=STB_WEAK, lookups=LOOKUP_PLT)
     assert judged("musllinux_1_2_x86_64", (weak,)) == []

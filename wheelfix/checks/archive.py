@@ -162,7 +162,7 @@ ELF_IN_PURELIB = Rule(
         "class Binary(Distribution):\n    def has_ext_modules(self):\n        return True\n\n"
         "setup(..., distclass=Binary)\n```"
     ),
-    example="`pkg-1.0.data/purelib/pkg/libx.so`.",
+    example="`pkg-1.0.data/purelib/pkg/libx.so` lands in /usr/lib, the extension that needs it in /usr/lib64.",
     remedy="Install the object into platlib: Root-Is-Purelib: false, and no .data/purelib for it.",
 )
 ANY_TAG_WITH_ELF = Rule(
