@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from wheelfix.host.libraries import RealFiles, RealFolders
 from wheelfix.model.resolution import SITE, Node
 
@@ -25,14 +27,9 @@ def read_environment(prefix: Path) -> tuple[Mapping[str, Node], Container[str], 
         raise FileNotFoundError(f"{prefix} is no environment: it has no lib/python3*/site-packages")
     files = RealFiles(site, SITE, "given")
     names = (p.name.removesuffix(".dist-info").rpartition("-")[0] for p in site.glob("*.dist-info"))
-    return files, RealFolders(files), frozenset(_normalised(n) for n in names)
+    return files, RealFolders(files), frozenset(canonicalize_name(n) for n in names)
 
 
 def _version(site: Path) -> tuple[int, ...]:
     digits = site.parent.name.removeprefix("python").rstrip("t")
     return tuple(int(p) for p in digits.split(".") if p.isdigit())
-
-
-def _normalised(name: str) -> str:
-    """PEP 503."""
-    return name.lower().replace("_", "-").replace(".", "-")

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from wheelfix.elf.read import read
 from wheelfix.host.ldcache import cached_libraries
-from wheelfix.host.ldconf import default_folders
-from wheelfix.model.elf import ElfFacts
+from wheelfix.model.elf import MACHINES, ElfFacts
 from wheelfix.model.resolution import Node, Owner
 
 
@@ -32,18 +31,28 @@ def real_node(location: str, path: str, owner: Owner, distribution: str | None =
 
 
 class CachedLibraries(Mapping[str, Node]):
-    """What the loader finds by name alone: its cache, then the default folders."""
+    """What the loader finds by name alone: its cache, then the folders that it searches by itself.
+
+    Folders of ld.so.conf count only as far as ldconfig has put what they hold into the cache.
+    """
 
     def __init__(self, arch: str) -> None:
-        self._cache = cached_libraries(arch)
-        self._folders = default_folders()
+        from wheelfix.host import machine  # which reads nodes by this module
+
+        best = machine.subfolders()
+        self._cache = cached_libraries(arch, subfolders=best)
+        self._folders = tuple(f"{f}/{s}".rstrip("/") for f in machine.system_folders() for s in (*best, ""))
+        self._machine = MACHINES.get(arch)
 
     def __getitem__(self, name: str) -> Node:
         for place in (*self._cache.get(name, ()), *(f"{f}/{name}" for f in self._folders)):
             node = real_node(place, f"host:{name}", "host")
-            if node is not None and node.elf is not None:
+            if node is not None and node.elf is not None and self._fits(node.elf):
                 return node
         raise KeyError(name)
+
+    def _fits(self, elf: ElfFacts) -> bool:
+        return self._machine in (None, (elf.machine, elf.bits, elf.big_endian))
 
     def __contains__(self, name: object) -> bool:
         try:

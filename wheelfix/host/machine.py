@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+import sysconfig
 from functools import cache
 from pathlib import Path
 
@@ -51,6 +52,20 @@ def lib_token() -> str:
 def platform_token() -> str:
     """What ``$PLATFORM`` stands for: a name of the processor, by glibc's choice."""
     return diagnostics().get("dl_platform") or platform.machine()
+
+
+def system_folders() -> tuple[str, ...]:
+    """The folders that the loader searches after its cache, whatever ld.so.conf says.
+
+    Older loaders than glibc 2.33 do not tell: the trusted folders and Debian's, as the loader's builds have them.
+    """
+    told = (v for k, v in diagnostics().items() if k.startswith("path.system_dirs["))
+    found = tuple(folder.rstrip("/") for folder in told)
+    multiarch = sysconfig.get_config_var("MULTIARCH")
+    return found or (
+        *((f"/lib/{multiarch}", f"/usr/lib/{multiarch}") if multiarch else ()),
+        *("/lib64", "/usr/lib64", "/lib", "/usr/lib"),
+    )
 
 
 def subfolders() -> tuple[str, ...]:
