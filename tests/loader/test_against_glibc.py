@@ -135,6 +135,15 @@ def test_a_runpath_in_between_drops_only_its_own_rpath(
     assert names(agree(root, opener()), tmp_path)[-1] == "deep/libd.so"
 
 
+def test_the_rpath_of_an_object_in_between_is_dead_beside_its_runpath(shared: Shared, opener: Opener) -> None:
+    library = shared("lib/liba.so", "libb.so", rpath="$ORIGIN/deep:$ORIGIN")
+    add_tag(library, "DT_RUNPATH", "$ORIGIN")
+    shared("lib/libb.so", "libd.so")
+    shared("lib/deep/libd.so")
+    root = shared("root.so", "liba.so", runpath="$ORIGIN/lib")
+    assert agree(root, opener()).said == f"libd.so: {NOT_FOUND}"
+
+
 def test_the_rpath_of_an_object_in_between_counts(shared: Shared, opener: Opener, tmp_path: Path) -> None:
     shared("lib/liba.so", "libb.so", rpath="$ORIGIN:$ORIGIN/deep")
     shared("lib/libb.so", "libd.so")
@@ -203,6 +212,7 @@ def test_a_program_is_its_own_chain(shared: Shared, tmp_path: Path) -> None:
         ("$ORIGIN/lib/../lib", True),
         ("$ORIGIN/nonexistent/../lib", False),
         ("$ORIGIN/root.so/../lib", False),
+        ("$ORIGIN/lib/nonexistent/..", False),
         ("$ORIGINAL/lib", False),
         ("$ORIGIN_/lib", False),
         ("$ORIGIN0/lib", False),
@@ -224,8 +234,8 @@ def test_elements_and_tokens(
     shared: Shared, opener: Opener, tmp_path: Path, kind: str, entry: str, found: bool
 ) -> None:
     library = shared("lib/libd.so")
-    if entry == "$ORIGIN-x/lib":
-        shutil.copytree(library.parent, Path(f"{tmp_path}-x") / "lib")
+    for ending in ("AL", "_", "0", "-x"):  # what would be found if the token ended elsewhere
+        shutil.copytree(library.parent, Path(f"{tmp_path}{ending}") / "lib")
     seen = agree(shared("root.so", "libd.so", **{kind: entry}), opener())
     assert seen.opened == found
 
@@ -355,6 +365,22 @@ def test_what_the_process_has_loaded_is_not_searched_for(
     program = opener("-Wl,--no-as-needed", str(library), f"-Wl,-rpath,{library.parent}")
     shutil.copy(library, library.with_name("libname.so"))
     assert agree(shared("root.so", "libname.so"), program).opened
+
+
+def test_what_the_process_has_loaded_is_known_by_the_name_that_was_asked_for(
+    shared: Shared, opener: Opener
+) -> None:
+    library = shared("private/libfile.so")  # without SONAME
+    folder = library.parent
+    program = opener("-Wl,--no-as-needed", f"-L{folder}", "-l:libfile.so", f"-Wl,-rpath,{folder}")
+    assert agree(shared("root.so", "libfile.so"), program).opened
+
+
+@pytest.mark.parametrize("how", ["-pie", "-no-pie"])
+def test_the_program_itself_is_no_library(shared: Shared, opener: Opener, how: str) -> None:
+    program = opener(how)
+    root = shared("root.so", "opener", runpath="$ORIGIN/opener")
+    assert not agree(root, program).opened
 
 
 def test_a_name_listed_twice_is_searched_once(shared: Shared, opener: Opener, tmp_path: Path) -> None:
@@ -541,6 +567,13 @@ def test_two_filtees_of_a_root(shared: Shared, opener: Opener, tmp_path: Path) -
         "lib/libx.so",
         "lib/liby.so",
     ]
+
+
+def test_a_filter_of_itself_is_nothing(shared: Shared, opener: Opener, tmp_path: Path) -> None:
+    shared("lib/libimpl.so")
+    shared("lib/liba.so", runpath="$ORIGIN", soname="liba.so", flags=("-Wl,-F,liba.so", AUXILIARY))
+    root = shared("root.so", "liba.so", runpath="$ORIGIN/lib")
+    assert names(agree(root, opener()), tmp_path) == ["root.so", "lib/libimpl.so", "lib/liba.so"]
 
 
 def test_a_missing_filtee_is_an_error_of_a_filter_alone(shared: Shared, opener: Opener) -> None:

@@ -23,7 +23,8 @@ def load(world: World, root: Node) -> Load:
     """
     program = root.elf is not None and root.elf.is_program
     loaded = _Loaded(world, _started(world, root) if program else world.interpreter)
-    loaded.add(root, None)
+    if not program:
+        loaded.add(root, None)
     # dl-load.c, _dl_map_object: what dlopen opens has no loader, but the program's own DT_RPATH counts for all.
     above = () if program else world.interpreter[:1]
     scope = [root]
@@ -135,8 +136,12 @@ class _Loaded:
         self._files: dict[str, Node] = {}
         self._named: set[str] = set()  # musl: the files that have a name
         for index, node in enumerate(before):
-            # What the program needs was found by searching for its name.
-            self.add(node, posixpath.basename(node.location) if index else None)
+            if index == 0:
+                # The kernel mapped the program: the loader does not know which file it is, only its SONAME.
+                if self._glibc and node.elf is not None and node.elf.soname is not None:
+                    self._names[node.elf.soname] = node
+            else:  # found by searching for its name
+                self.add(node, posixpath.basename(node.location))
 
     def by_name(self, name: str) -> Hit | None:
         node = self._names.get(name)
