@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +10,6 @@ import pytest
 
 #: ``shared("lib/libx.so", "liby.so", ...)``: a shared object at that place below the test's folder.
 Shared = Callable[..., Path]
-
-collect_ignore = [] if "WHEELFIX_MUSL" in os.environ else ["test_against_musl.py"]
 
 _OPENER = """
 #include <dlfcn.h>

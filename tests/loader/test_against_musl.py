@@ -1,11 +1,12 @@
 """The search of musl, against its real loader (``ld-musl --list``, which loads and says what it mapped).
 
-Collected where WHEELFIX_MUSL names that loader: ``/lib/ld-musl-x86_64.so.1`` of Debian's package ``musl``.
+The loader is that of Debian's package ``musl``, which ``make test`` installs as root (tests/tools.sh).
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from tests.oracle.simulate import Disk, Folders, node_at
 from wheelfix.loader.closure import load
 from wheelfix.model.resolution import World
 
+MUSL = f"/lib/ld-musl-{platform.machine()}.so.1"
 _MAPPED = re.compile(r"\t(\S+) => (.+) \(0x[0-9a-f]+\)")
 _MISSING = re.compile(r"Error loading shared library (.+?): .* \(needed by (.+)\)")
 
@@ -27,7 +29,7 @@ def agree(root: Path, library_path: Sequence[str] = ()) -> tuple[list[str], list
     """The files that the loader mapped, in order, and the names that it missed, after ours were held against both."""
     environment = {"LD_LIBRARY_PATH": ":".join(library_path)} if library_path else {}
     done = subprocess.run(
-        [os.environ["WHEELFIX_MUSL"], "--list", root],
+        [MUSL, "--list", root],
         capture_output=True,
         text=True,
         cwd="/",
@@ -37,7 +39,7 @@ def agree(root: Path, library_path: Sequence[str] = ()) -> tuple[list[str], list
     missing = [
         (os.path.realpath(m[2]), m[1]) for line in done.stderr.splitlines() if (m := _MISSING.match(line))
     ]
-    itself = node_at(os.environ["WHEELFIX_MUSL"])
+    itself = node_at(MUSL)
     world = World(
         Disk(),
         Folders(),  # type: ignore[arg-type]
@@ -158,7 +160,7 @@ def test_the_walk_is_breadth_first(shared: Shared) -> None:
 def test_names_of_the_c_library_are_the_loader_itself(shared: Shared, name: str) -> None:
     shared(f"lib/{name}")
     (mapped,) = agree(shared("root.so", name, runpath="$ORIGIN/lib"))[0]
-    assert os.path.basename(mapped) == os.path.basename(os.path.realpath(os.environ["WHEELFIX_MUSL"]))
+    assert os.path.basename(mapped) == os.path.basename(os.path.realpath(MUSL))
 
 
 @pytest.mark.parametrize("name", ["libcx.so", "libmath.so", "libresolv.so.2", "libc-1234abcd.so"])
