@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from wheelfix.archive.directory import unsafe
@@ -105,6 +105,17 @@ def test_a_local_name_that_differs_is_told(make_wheel: MakeWheel) -> None:
     path.write_bytes(whole.replace(b"demo/abc", b"demo/xyz", 1))
     (fault,) = read(path).faults
     assert fault.evidence["differ"] == ["name"]
+
+
+def test_two_entries_at_one_offset_overlap(make_wheel: MakeWheel) -> None:
+    path = make_wheel({"demo/a": b"x", "demo/b": b"y"})
+    whole = bytearray(path.read_bytes())
+    first = whole.index(b"PK\1\2")
+    second = whole.index(b"PK\1\2", first + 4)
+    whole[second + 42 : second + 46] = whole[first + 42 : first + 46]
+    path.write_bytes(bytes(whole))
+    faults = [f for f in read(path).faults if f.rule == "zip-local-central"]
+    assert any("overlaps" in f.message for f in faults)
 
 
 @pytest.mark.rule("zip-crc", fires=True)
@@ -204,7 +215,8 @@ def test_several_processes_give_the_same_facts(make_wheel: MakeWheel) -> None:
     assert read(path, jobs=1) == read(path, jobs=3)
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(at=707, junk=b"\0", cut=0)  # two entries at one offset
 @given(at=st.integers(0, 2000), junk=st.binary(min_size=1, max_size=6), cut=st.integers(0, 3000))
 def test_damaged_archives_give_faults_and_never_raise(
     make_wheel: MakeWheel, at: int, junk: bytes, cut: int

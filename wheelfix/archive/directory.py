@@ -280,7 +280,7 @@ def unsafe(name: str) -> str | None:
 
 def _gaps(file: BinaryIO, entries: list[Entry], directory: int) -> Iterator[Fault]:
     """Entries that overlap, and bytes between them that the central directory does not know."""
-    spans = sorted((e.offset, e) for e in entries if e.data_offset is not None)
+    spans = sorted(((e.offset, e) for e in entries if e.data_offset is not None), key=lambda s: s[0])
     reached = 0
     last = "the start of the archive"
     for offset, entry in [*spans, (directory, None)]:
