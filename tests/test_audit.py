@@ -15,7 +15,7 @@ import pytest
 from wheelfix import audit
 from wheelfix.archive.reader import Unreadable
 from wheelfix.audit import Options, audit_wheel, audit_wheels, prepare, subject_of
-from wheelfix.model.finding import WheelReport
+from wheelfix.model.finding import Finding, WheelReport
 from wheelfix.policy.load import PolicyErrors
 
 # memcpy@GLIBC_2.14 is newer than manylinux_2_12 and older than manylinux_2_17.
@@ -216,14 +216,20 @@ def test_select_and_ignore_take_globs_and_decide_the_verdict(tmp_path: Path, bui
     assert ids(judge(path, select=(TOO_NEW,), ignore=("symbol-*",))) == set()
 
 
-def test_errors_come_first_and_no_finding_twice(tmp_path: Path, built: dict[str, bytes]) -> None:
+def test_errors_come_first(tmp_path: Path, built: dict[str, bytes]) -> None:
     members = {"demo/_ext.so": built["ext.so"], "demo/libown.so": built["libown.so"]}
     path = wheel(tmp_path, "demo", members, tag="cp311-cp311-manylinux_2_12_x86_64")
-    found = judge(path).findings
     order = ["error", "warning", "info"]
-    levels = [order.index(f.severity) for f in found]
+    levels = [order.index(f.severity) for f in judge(path).findings]
     assert (levels == sorted(levels), levels[0], levels[-1] > 0) == (True, 0, True)
-    assert len({(f.rule, f.member, f.library, f.symbol, f.message) for f in found}) == len(found)
+
+
+def test_what_several_machines_have_in_common_is_told_once(
+    tmp_path: Path, built: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = (Finding("needed-missing", "error", "m", member=m) for m in ("a.so", "b.so"))
+    monkeypatch.setattr(audit.checks, "run", lambda subject: [one, other, one])
+    assert judge(extension(tmp_path, built)).findings == (one, other)
 
 
 def test_given_wheels_are_seen_by_the_loader_but_not_judged(tmp_path: Path, built: dict[str, bytes]) -> None:
