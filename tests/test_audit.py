@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelfix import audit
+from wheelfix import audit, checks
 from wheelfix.archive.reader import Unreadable
 from wheelfix.audit import Options, audit_wheel, audit_wheels, prepare, subject_of
 from wheelfix.model.finding import Finding, WheelReport
@@ -228,7 +228,7 @@ def test_what_several_machines_have_in_common_is_told_once(
     tmp_path: Path, built: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = (Finding("needed-missing", "error", "m", member=m) for m in ("a.so", "b.so"))
-    monkeypatch.setattr(audit.checks, "run", lambda subject: [one, other, one])
+    monkeypatch.setattr(checks, "run", lambda subject: [one, other, one])
     assert judge(extension(tmp_path, built)).findings == (one, other)
 
 
