@@ -23,7 +23,7 @@ examples:
 exit status: 0 clean; 1 findings at or above --fail-on; 2 wrong usage or policy; 3 an input is no wheel;
 with several wheels the highest of all
 """
-_FORMATS = ("text", "json", "junit", "github", "markdown")
+_FORMATS = ("text", "json", "sarif", "junit", "github", "markdown")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -79,10 +79,12 @@ def exit_status(report: Report, fail_on: str) -> int:
 def _rendered(report: Report, options: argparse.Namespace) -> str:
     from wheelfix.checks import RULES
     from wheelfix.commands.output import look
-    from wheelfix.report import github, json, junit, markdown, text
+    from wheelfix.report import github, json, junit, markdown, sarif, text
 
     if options.format == "json":
         return json.render(report)
+    if options.format == "sarif":
+        return sarif.render(report, RULES)
     if options.format == "junit":
         return junit.render(report, RULES)
     if options.format == "github":
