@@ -17,6 +17,7 @@ from wheelfix.checks.archive import INTERNAL_ERROR, UNREADABLE
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.checks.waivers import apply_policy
 from wheelfix.elf.read import read as read_elf
+from wheelfix.elf.stream import NotHeld, Sparse, Stream
 from wheelfix.loader.closure import loads
 from wheelfix.model.finding import Finding, Report, WheelReport
 from wheelfix.model.policy import PlatformPolicy, Policy
@@ -180,11 +181,16 @@ def audit_wheels(paths: Sequence[Path], setting: Setting) -> Report:
 
 
 def _read(path: Path, strings: frozenset[str], jobs: int) -> WheelFacts:
-    return read_wheel(path, inspect=partial(_inspect, strings=strings), jobs=jobs)
+    inspect = partial(_inspect, strings=strings)
+    # A string may stand anywhere in an object's data.
+    return read_wheel(path, inspect=inspect, hold=partial(Stream, whole=bool(strings)), jobs=jobs)
 
 
-def _inspect(name: str, data: bytes, strings: frozenset[str]) -> Inspected:
-    seen = read_elf(data, name=name, strings=strings)
+def _inspect(name: str, data: bytes | Sparse, strings: frozenset[str]) -> Inspected | None:
+    try:
+        seen = read_elf(data, name=name, strings=strings)
+    except NotHeld:
+        return None
     return Inspected(seen.content, seen.facts, seen.faults)
 
 

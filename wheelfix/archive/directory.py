@@ -7,6 +7,7 @@ that of PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3.
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import struct
@@ -28,6 +29,7 @@ _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LOCAL_MAGIC = b"PK\3\4"
 _MOST = 0xFFFFFFFF
+_EXTRA = 64  # bytes of extra fields that are read with a local header; most have fewer
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -79,13 +81,11 @@ def read_directory(file: BinaryIO, limits: Limits) -> tuple[tuple[Entry, ...], t
             faults.append(_disagree("the central directory ends before the number of entries it announces"))
             break
         fields = _CENTRAL.unpack(head)
-        raw, extra = file.read(fields[10]), file.read(fields[11])
-        file.seek(fields[12], 1)
-        resume = file.tell()
+        names = file.read(fields[10] + fields[11] + fields[12])
+        raw, extra = names[: fields[10]], names[fields[10] : fields[10] + fields[11]]
         entry, found = _entry(file, fields, raw, extra, shift, size)
         faults += found
         entries.append(entry)
-        file.seek(resume)
     faults += _names(entries, limits)
     faults += _gaps(file, entries, start)
     return tuple(entries), tuple(faults)
@@ -158,14 +158,16 @@ def _entry(
     offset += shift
     faults: list[Fault] = []
     data_offset = None
-    file.seek(min(offset, size))
-    local = file.read(_LOCAL.size)
+    # Beside the central directory, which is read in pieces of its own.
+    local = os.pread(file.fileno(), _LOCAL.size + len(raw) + _EXTRA, min(offset, size))
     if len(local) < _LOCAL.size or not local.startswith(_LOCAL_MAGIC):
         faults.append(_disagree(f"{name} has no local header at offset {offset}", name, offset=offset))
     else:
-        _, _, l_flags, l_method, _, _, l_crc, l_packed, l_plain, n_name, n_extra = _LOCAL.unpack(local)
-        l_raw, l_extra = file.read(n_name), file.read(n_extra)
+        _, _, l_flags, l_method, _, _, l_crc, l_packed, l_plain, n_name, n_extra = _LOCAL.unpack_from(local)
         data_offset = offset + _LOCAL.size + n_name + n_extra
+        if data_offset - offset > len(local):
+            local = os.pread(file.fileno(), data_offset - offset, offset)
+        l_raw, l_extra = local[_LOCAL.size :][:n_name], local[_LOCAL.size + n_name :][:n_extra]
         l_plain, l_packed, _ = _zip64(l_extra, l_plain, l_packed, 0)
         pairs = [("name", raw, l_raw), ("method", method, l_method)]
         pairs.append(("encryption", flags & ENCRYPTED, l_flags & ENCRYPTED))
@@ -320,8 +322,7 @@ def _descriptor(file: BinaryIO, entry: Entry, directory: int) -> int:
     if not entry.flags & DESCRIPTOR or entry.data_offset is None:
         return 0
     end = entry.data_offset + entry.compressed
-    file.seek(end)
-    head = file.read(min(24, max(0, directory - end)))
+    head = os.pread(file.fileno(), min(24, max(0, directory - end)), end)
     for form in ("<4sLLL", "<4sLQQ", "<LLL", "<LQQ"):
         length = struct.calcsize(form)
         if len(head) >= length:

@@ -1,6 +1,7 @@
 """A wheel, read whole: every member inflated, hashed and inspected once, on all cores.
 
-ELF members are handed to ``inspect`` where their bytes are; all others pass in pieces. LIEF never
+The bytes pass in pieces; those of ELF members are handed to what ``hold`` makes, which keeps what ``inspect``
+needs of them. LIEF never
 releases the GIL, so the work is shared between forked processes that open the archive themselves, and only
 where there is enough of it: starting them costs more than a small wheel.
 """
@@ -9,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from isal import isal_zlib
 
@@ -30,11 +32,13 @@ from wheelfix.model.elf import ElfFacts
 from wheelfix.model.finding import Fault
 from wheelfix.model.wheel import Content, Member, Scheme, WheelFacts
 
-__all__ = ["Inspect", "Inspected", "Limits", "Unreadable", "read_member", "read_wheel"]
+__all__ = ["Hold", "Inspect", "Inspected", "Limits", "Unreadable", "read_member", "read_wheel"]
 
 _INFLATE_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # its stub says instance
+_OTHER_HASH = re.compile(r",(?!sha256=)\w+=")
 _LIBRARY_NAME = re.compile(rb"[\w.+-]+\.so(?:\.\d+)*")
-_PIECE = 1 << 20
+_PIECE = 1 << 18  # inflated bytes that are hashed while they are still in the processor's cache
+_INPUT = 1 << 16  # compressed bytes: what an inflater does not take at once is copied for the next call
 _WORTH_A_FORK = 12 << 20  # inflated bytes: below, one process is done before two have started
 _BATCH = 8 << 20  # inflated bytes of small members that travel together
 _SCHEMES: dict[str, Scheme] = {
@@ -55,7 +59,29 @@ class Inspected:
     faults: tuple[Fault, ...] = ()
 
 
-Inspect = Callable[[str, bytes], Inspected]
+class Held(Protocol):
+    """What is kept of a member while its pieces pass by."""
+
+    def feed(self, piece: bytes, /) -> None: ...
+    def data(self) -> Any: ...
+
+
+#: Makes what keeps a member of so many bytes.
+Hold = Callable[[int], Held]
+
+#: Called with a member's name and what was kept of it; None asks for the same again with all its bytes.
+Inspect = Callable[[str, Any], Inspected | None]
+
+
+class _Whole:
+    """Keeps every byte."""
+
+    def __init__(self, size: int) -> None:
+        self._pieces: list[bytes] = []
+        self.feed = self._pieces.append
+
+    def data(self) -> bytes:
+        return self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +94,12 @@ class _Seen:
     ctypes_names: tuple[str, ...] = ()
 
 
-def read_wheel(path: Path, *, inspect: Inspect, jobs: int = 1, limits: Limits | None = None) -> WheelFacts:
+def read_wheel(
+    path: Path, *, inspect: Inspect, hold: Hold = _Whole, jobs: int = 1, limits: Limits | None = None
+) -> WheelFacts:
     """All facts of one wheel; ``inspect(name, data)`` is called with every member that can be an ELF object.
+
+    ``data`` is what ``hold`` kept: by default all bytes.
 
     Raises ``Unreadable`` where the file is no wheel at all; whatever is wrong with a wheel that can be read
     is among its faults, and never hides the rest.
@@ -88,10 +118,12 @@ def read_wheel(path: Path, *, inspect: Inspect, jobs: int = 1, limits: Limits | 
             }
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from error
-    rows, row_faults = parse_record(texts["RECORD"] or "")
-    algorithms = {r.path: r.algorithm for r in rows if r.algorithm in hashlib.algorithms_guaranteed}
-    seen, too_much = _read_all(path, list(files.values()), algorithms, inspect, jobs, limits)
-    metadata = parse_metadata(texts["METADATA"], texts["WHEEL"])
+    wanted, too_much = _within(limits, files.values())
+    task = _Task(path, _algorithms(texts["RECORD"] or ""), inspect, hold, limits)
+    with _reading(task, wanted, jobs) as read_all:
+        rows, row_faults = parse_record(texts["RECORD"] or "")
+        metadata = parse_metadata(texts["METADATA"], texts["WHEEL"])
+        seen = read_all()
     dist_info = folders[0] if folders else None
     members = tuple(_member(files[name], seen.get(name), metadata) for name in files)
     all_faults = [*faults, *too_much]
@@ -178,15 +210,16 @@ def _member(entry: Entry, seen: _Seen | None, metadata: Metadata) -> Member:
     )
 
 
-def _read_all(
-    path: Path,
-    entries: Sequence[Entry],
-    algorithms: dict[str, str],
-    inspect: Inspect,
-    jobs: int,
-    limits: Limits,
-) -> tuple[dict[str, _Seen], list[Fault]]:
-    """Every file's bytes, hashed and inspected, by name in the order of the archive."""
+def _algorithms(record: str) -> dict[str, str]:
+    """The hash algorithms that RECORD names beside SHA-256, by path."""
+    if _OTHER_HASH.search(record) is None:
+        return {}
+    rows, _ = parse_record(record)
+    return {r.path: r.algorithm for r in rows if r.algorithm in hashlib.algorithms_guaranteed}
+
+
+def _within(limits: Limits, entries: Iterable[Entry]) -> tuple[list[Entry], list[Fault]]:
+    """The files that are read, in the order of the archive, and those that are too large for it."""
     faults: list[Fault] = []
     wanted: list[Entry] = []
     total = 0
@@ -206,21 +239,28 @@ def _read_all(
             total -= entry.size
         else:
             wanted.append(entry)
-    task = _Task(path, algorithms, inspect, limits)
-    batches = list(_batches(wanted))
-    if jobs <= 1 or len(batches) < 2 or total < _WORTH_A_FORK:
-        results = [task(b) for b in batches]
-    else:
-        import multiprocessing
+    return wanted, faults
 
-        # The largest first, so that no process is left alone with a large one at the end.
-        order = sorted(range(len(batches)), key=lambda i: -sum(e.size for e in batches[i]))
-        with multiprocessing.get_context("fork").Pool(min(jobs, len(batches)), _adopt, (task,)) as pool:
-            done = pool.map(_work, [batches[i] for i in order], chunksize=1)
-        by_batch = dict(zip(order, done, strict=True))
-        results = [by_batch[i] for i in range(len(batches))]
-    seen = {name: one for result in results for name, one in result}
-    return {e.name: seen[e.name] for e in wanted}, faults
+
+@contextmanager
+def _reading(task: _Task, wanted: Sequence[Entry], jobs: int) -> Iterator[Callable[[], dict[str, _Seen]]]:
+    """Starts to read files, and gives what waits for the end: each file's bytes hashed and inspected, by name."""
+    batches = list(_batches(wanted))
+    if jobs <= 1 or len(batches) < 2 or sum(e.size for e in wanted) < _WORTH_A_FORK:
+        yield lambda: {name: one for b in batches for name, one in task(b)}
+        return
+    import multiprocessing
+
+    # The largest first, so that no process is left alone with a large one at the end.
+    order = sorted(batches, key=lambda b: -sum(e.size for e in b))
+    with multiprocessing.get_context("fork").Pool(min(jobs, len(batches)), _adopt, (task,)) as pool:
+        results = pool.imap_unordered(_work, order)
+
+        def gathered() -> dict[str, _Seen]:
+            seen = {name: one for result in results for name, one in result}
+            return {e.name: seen[e.name] for e in wanted}
+
+        yield gathered
 
 
 def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
@@ -243,14 +283,12 @@ class _Task:
     path: Path
     algorithms: dict[str, str]
     inspect: Inspect
+    hold: Hold
     limits: Limits
 
     def __call__(self, batch: Sequence[Entry]) -> list[tuple[str, _Seen]]:
         with self.path.open("rb") as file:
-            return [
-                (e.name, _read(file, e, self.algorithms.get(e.name, "sha256"), self.inspect, self.limits))
-                for e in batch
-            ]
+            return [(e.name, _read(file, e, self)) for e in batch]
 
 
 _task: _Task | None = None  # of this worker process, inherited at the fork
@@ -265,19 +303,22 @@ def _work(batch: Sequence[Entry]) -> list[tuple[str, _Seen]]:
     return _task(batch) if _task is not None else []
 
 
-def _read(file: BinaryIO, entry: Entry, algorithm: str, inspect: Inspect, limits: Limits) -> _Seen:
+def _read(file: BinaryIO, entry: Entry, task: _Task) -> _Seen:
+    limits = task.limits
     refusal = _refusal(entry)
     if refusal is not None:
         return _Seen(None, Inspected(), (refusal,))
-    hashes: dict[str, Any] = {name: hashlib.new(name) for name in {"sha256", algorithm}}
-    whole: list[bytes] | None = None
+    hashes: dict[str, Any] = {
+        name: hashlib.new(name) for name in {"sha256", task.algorithms.get(entry.name, "sha256")}
+    }
+    held: Held | None = None
     size = crc = 0
     text = True
     source: list[bytes] | None = [] if entry.name.endswith(".py") and entry.size <= limits.metadata else None
     try:
         for piece in _pieces(file, entry):
             if size == 0 and (piece.startswith(b"\x7fELF") or _named_like_elf(entry.name)):
-                whole = []
+                held = task.hold(entry.size)
             if source is not None:
                 source.append(piece)
             if size == 0:
@@ -288,8 +329,8 @@ def _read(file: BinaryIO, entry: Entry, algorithm: str, inspect: Inspect, limits
             crc = isal_zlib.crc32(piece, crc)
             for one in hashes.values():
                 one.update(piece)
-            if whole is not None:
-                whole.append(piece)
+            if held is not None:
+                held.feed(piece)
     except (_INFLATE_ERROR, OSError) as error:
         return _Seen(None, Inspected(), (_broken(entry, f"cannot be inflated ({error})"),))
     if size != entry.size:
@@ -316,11 +357,13 @@ def _read(file: BinaryIO, entry: Entry, algorithm: str, inspect: Inspect, limits
             for name, h in hashes.items()
         },
     )
-    if whole is not None or (size == 0 and _named_like_elf(entry.name)):
-        data = whole[0] if whole and len(whole) == 1 else b"".join(whole or ())
-        inspected = inspect(entry.name, data)
-    else:
-        inspected = Inspected("text" if text else "other")
+    inspected: Inspected | None = Inspected("text" if text else "other")
+    if held is not None or (size == 0 and _named_like_elf(entry.name)):
+        inspected = task.inspect(entry.name, held.data() if held is not None else b"")
+        if inspected is None:
+            del held
+            inspected = task.inspect(entry.name, b"".join(_pieces(file, entry)))
+    inspected = inspected or Inspected()
     return _Seen(digest, inspected, tuple(faults), _ctypes_names(b"".join(source or ())))
 
 
@@ -352,7 +395,7 @@ def _broken(entry: Entry, how: str) -> Fault:
 
 
 def _pieces(file: BinaryIO, entry: Entry) -> Iterator[bytes]:
-    """The inflated bytes in pieces of at most a megabyte, never more than one beyond the announced size."""
+    """The inflated bytes in pieces of at most ``_PIECE``, never more than one beyond the announced size."""
     file.seek(entry.data_offset or 0)
     left = entry.compressed
     if entry.method == STORED:
@@ -368,7 +411,7 @@ def _pieces(file: BinaryIO, entry: Entry) -> Iterator[bytes]:
     pending = b""
     while not inflater.eof and produced <= entry.size:
         if not pending:
-            pending = file.read(min(_PIECE, left))
+            pending = file.read(min(_INPUT, left))
             left -= len(pending)
         piece = inflater.decompress(pending, _PIECE)
         pending = inflater.unconsumed_tail

@@ -24,12 +24,14 @@ import struct
 from collections.abc import Iterator
 from typing import Literal
 
+from wheelfix.elf.layout import Buffer
 from wheelfix.model.elf import DeviceCode
 
 NVIDIA_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 AMD_SECTION = ".hip_fatbin"
 
-_FATBIN_MAGIC = 0xBA55ED50
+MAGIC = 0xBA55ED50  # of a fat binary
+HEADER, ENTRY = 16, 64  # bytes of a fat binary's header; the least of an entry's
 _KINDS: dict[int, tuple[Literal["cubin", "ptx", "lto"], str]] = {
     1: ("ptx", "compute_"),
     2: ("cubin", "sm_"),
@@ -41,7 +43,7 @@ _BUNDLE_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 _BUNDLE_COMPRESSED = b"CCOB"
 
 
-def nvidia_code(section: memoryview) -> tuple[DeviceCode, ...]:
+def nvidia_code(section: Buffer) -> tuple[DeviceCode, ...]:
     """What a ``.nv_fatbin`` or ``__nv_relfatbin`` section holds, one row for each kind and architecture.
 
     Entries of an unknown kind are passed over, and a truncated or foreign rest ends the walk: the tool
@@ -50,7 +52,7 @@ def nvidia_code(section: memoryview) -> tuple[DeviceCode, ...]:
     return _sum(_nvidia_entries(section))
 
 
-def amd_code(section: memoryview) -> tuple[DeviceCode, ...]:
+def amd_code(section: Buffer) -> tuple[DeviceCode, ...]:
     """What a ``.hip_fatbin`` section holds: one row for each target (``gfx942:sramecc+:xnack-``)."""
     return _sum(_amd_entries(section))
 
@@ -79,24 +81,26 @@ def _number(architecture: str) -> int:
     return int(digits) if digits else 0
 
 
-def _nvidia_entries(data: memoryview) -> Iterator[DeviceCode]:
+def _nvidia_entries(data: Buffer) -> Iterator[DeviceCode]:
     offset, end = 0, len(data)
-    while offset + 16 <= end:
-        magic, _, header, size = struct.unpack_from("<IHHQ", data, offset)
-        if magic != _FATBIN_MAGIC:
+    while offset + HEADER <= end:
+        magic, _, header, size = struct.unpack("<IHHQ", data[offset : offset + HEADER])
+        if magic != MAGIC:
+            # Padding between fat binaries, which are aligned to 8 bytes.
             if any(data[offset : offset + 8]):
                 return
-            offset += 8  # padding between fat binaries
+            offset += 8
             continue
-        if header < 16:
+        if header < HEADER:
             return
         limit = min(offset + header + size, end)
         entry = offset + header
-        while entry + 64 <= limit:
-            kind, _, length, payload = struct.unpack_from("<HHIQ", data, entry)
-            (number,) = struct.unpack_from("<I", data, entry + 28)
-            (flags,) = struct.unpack_from("<Q", data, entry + 40)
-            if length < 64:
+        while entry + ENTRY <= limit:
+            head = data[entry : entry + ENTRY]
+            kind, _, length, payload = struct.unpack_from("<HHIQ", head)
+            (number,) = struct.unpack_from("<I", head, 28)
+            (flags,) = struct.unpack_from("<Q", head, 40)
+            if length < ENTRY:
                 return
             if kind in _KINDS and entry + length + payload <= limit:
                 name, prefix = _KINDS[kind]
@@ -106,9 +110,9 @@ def _nvidia_entries(data: memoryview) -> Iterator[DeviceCode]:
         offset += header + size
 
 
-def _amd_entries(data: memoryview) -> Iterator[DeviceCode]:
+def _amd_entries(data: Buffer) -> Iterator[DeviceCode]:
     offset = 0
-    blob = bytes(data)
+    blob = bytes(data[:])
     while True:
         plain = blob.find(_BUNDLE_MAGIC, offset)
         packed = blob.find(_BUNDLE_COMPRESSED, offset)

@@ -37,13 +37,18 @@ def small_image(data: Buffer, layout: Layout, strings: bytes, limits: ElfLimits)
     entries: list[tuple[int, int]] = []
     offset = 64 + 56 * (3 + len(layout.segments))  # room for the headers of either class
     if layout.dynamic:
-        entries = [(t, v) for t, v in layout.dynamic if t in STRING_TAGS]
-        for tag, value in entries:
-            if strings.find(b"\0", value) < 0:
+        table = b"\0"
+        for tag, value in layout.dynamic:
+            if tag not in STRING_TAGS:
+                continue
+            end = strings.find(b"\0", value)
+            if end < 0:
                 raise Broken("elf-truncated", f"the string of dynamic entry {tag:#x} lies outside DT_STRTAB")
+            entries.append((tag, len(table)))
+            table += strings[value : end + 1]
         offset += -offset % 16
-        entries += [(DT_STRTAB, offset), (DT_STRSZ, len(strings))]
-        parts.append((0, 16, strings))
+        entries += [(DT_STRTAB, offset), (DT_STRSZ, len(table))]
+        parts.append((0, 16, table))
         form = layout.order + ("QQ" if layout.bits == 64 else "II")
         parts.append((PT_DYNAMIC, 16, b"".join(struct.pack(form, *e) for e in [*entries, (0, 0)])))
     if layout.type != ET_CORE and not layout.detached:

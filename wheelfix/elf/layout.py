@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from mmap import mmap
+from typing import Protocol
 
 from wheelfix.model.elf import (
     ET_DYN,
@@ -22,7 +22,29 @@ from wheelfix.model.elf import (
 )
 from wheelfix.model.finding import Fault
 
-Buffer = bytes | mmap
+
+class Buffer(Protocol):
+    """The bytes of a file: ``bytes``, ``mmap.mmap`` or ``wheelfix.elf.stream.Sparse``; only slices are taken."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, where: slice, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A range of a file, with offsets of its own."""
+
+    data: Buffer
+    start: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, where: slice, /) -> bytes:
+        begin, end, _ = where.indices(self.size)
+        return self.data[self.start + begin : self.start + end]
+
 
 DT_NULL, DT_NEEDED, DT_PLTRELSZ, DT_PLTGOT, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ = range(9)
 DT_STRSZ, DT_SYMENT, DT_SONAME, DT_RPATH, DT_SYMBOLIC, DT_REL, DT_RELSZ = 10, 11, 14, 15, 16, 17, 18
@@ -188,9 +210,10 @@ def read_layout(data: Buffer, limits: ElfLimits) -> tuple[Layout, tuple[Fault, .
 
 def _header(data: Buffer, limits: ElfLimits) -> tuple[Layout, int, int, int, int]:
     """Layout without tables, then e_phoff, e_phnum, e_shoff and the number of section headers."""
-    if len(data) < 16:
+    head = data[:64]
+    if len(head) < 16:
         raise Broken("elf-truncated", f"the file ends after {len(data)} bytes, inside the ELF header")
-    elf_class, encoding, version = data[4], data[5], data[6]
+    elf_class, encoding, version = head[4], head[5], head[6]
     if elf_class not in (1, 2) or encoding not in (1, 2) or version != 1:
         raise Broken(
             "not-elf",
@@ -199,10 +222,10 @@ def _header(data: Buffer, limits: ElfLimits) -> tuple[Layout, int, int, int, int
         )
     bits, order = 32 * elf_class, "<" if encoding == 1 else ">"
     form = struct.Struct(order + ("HHIQQQIHHHHHH" if bits == 64 else "HHIIIIIHHHHHH"))
-    if len(data) < 16 + form.size:
+    if len(head) < 16 + form.size:
         raise Broken("elf-truncated", f"the file ends after {len(data)} bytes, inside the ELF header")
     kind, machine, _, _, phoff, shoff, flags, _, phentsize, phnum, shentsize, shnum, shstrndx = (
-        form.unpack_from(data, 16)
+        form.unpack_from(head, 16)
     )
     if phnum and phentsize != (56 if bits == 64 else 32):
         raise Broken("not-elf", f"its header says that a program header takes {phentsize} bytes")
@@ -211,7 +234,7 @@ def _header(data: Buffer, limits: ElfLimits) -> tuple[Layout, int, int, int, int
     shsize = 64 if bits == 64 else 40
     if shoff and shentsize == shsize and shoff + shsize <= len(data):
         # gABI: the true numbers stand in section header 0 where they do not fit into 16 bits.
-        first = struct.unpack_from(order + ("IIQQQQIIQQ" if bits == 64 else "10I"), data, shoff)
+        first = struct.unpack(order + ("IIQQQQIIQQ" if bits == 64 else "10I"), data[shoff : shoff + shsize])
         shnum = shnum or first[5]
         shstrndx = first[6] if shstrndx == 0xFFFF else shstrndx
     elif shentsize != shsize:
@@ -222,7 +245,7 @@ def _header(data: Buffer, limits: ElfLimits) -> tuple[Layout, int, int, int, int
     return layout, phoff, phnum, shoff, shnum if shoff else 0
 
 
-def _segments(table: Buffer, layout: Layout) -> Iterator[Segment]:
+def _segments(table: bytes, layout: Layout) -> Iterator[Segment]:
     if layout.bits == 64:
         for kind, flags, offset, vaddr, _, filesz, memsz, align in struct.iter_unpack(
             layout.order + "IIQQQQQQ", table
@@ -243,7 +266,7 @@ def _sections(data: Buffer, shoff: int, shnum: int, layout: Layout) -> Iterator[
     if layout.strings_of < len(raw):
         _, kind, _, _, offset, length = raw[layout.strings_of]
         if kind != SHT_NOBITS:
-            names = bytes(data[offset : offset + min(length, 64 * (shnum + 1) + (1 << 20))])
+            names = data[offset : offset + min(length, 64 * (shnum + 1) + (1 << 20))]
     for name, kind, flags, address, offset, length in raw[1:]:  # entry 0 is the null section
         end = names.find(b"\0", name, name + 4096)
         text = names[name:end].decode("utf-8", "backslashreplace") if end > name else ""

@@ -20,12 +20,13 @@ from wheelfix.elf import layout as elf
 from wheelfix.elf import tables
 from wheelfix.elf.fatbin import AMD_SECTION, NVIDIA_SECTIONS, amd_code, merged, nvidia_code
 from wheelfix.elf.image import STRING_TAGS, small_image
-from wheelfix.elf.layout import Broken, Buffer, ElfLimits, Layout, read_layout
+from wheelfix.elf.layout import Broken, Buffer, ElfLimits, Layout, Part, read_layout
 from wheelfix.elf.versions import version_definitions, version_needs
 from wheelfix.model.elf import (
     DF_SYMBOLIC,
     DF_TEXTREL,
     PF_W,
+    PF_X,
     PT_DYNAMIC,
     PT_INTERP,
     PT_LOAD,
@@ -70,7 +71,7 @@ def looks_like_elf_name(name: str) -> bool:
 
 
 def read(
-    data: bytes | Path,
+    data: Buffer | Path,
     *,
     name: str = "",
     strings: frozenset[str] = frozenset(),
@@ -82,7 +83,7 @@ def read(
     its own where there is none. ``strings`` are looked for in the object's data (``ElfFacts.strings``).
     Raises ``OSError`` for a path that cannot be read; whatever is wrong with the bytes is a fault.
     """
-    if isinstance(data, bytes):
+    if not isinstance(data, Path):
         return _read(data, name, strings, limits or ElfLimits())
     with data.open("rb") as file:
         if not data.stat().st_size:
@@ -293,8 +294,7 @@ def _device_code(data: Buffer, layout: Layout) -> tuple[DeviceCode, ...]:
     for s in layout.sections:
         decode = amd_code if s.name == AMD_SECTION else nvidia_code if s.name in NVIDIA_SECTIONS else None
         if decode is not None and s.kind != elf.SHT_NOBITS:
-            with memoryview(data) as whole, whole[s.offset : s.offset + s.size] as part:
-                found.append(decode(part))
+            found.append(decode(Part(data, s.offset, max(0, min(s.size, layout.size - s.offset)))))
     return merged(*found)
 
 
@@ -302,7 +302,7 @@ def _library_names(data: Buffer, layout: Layout, strings: bytes) -> tuple[str, .
     """Whole strings like ``libx.so.1`` in read-only data, for an object that could open them by name."""
     if b"dlopen\0" not in strings and b"dlmopen\0" not in strings:
         return ()
-    skipped = [*_names_of_the_loader(layout), *_code(layout)]
+    skipped = [*_names_of_the_loader(layout), *_no_strings(layout)]
     found: dict[str, None] = {}
     for start, end in _mapped(layout, skipped, writable=False):
         for at in _occurrences(data, b".so", start, end):
@@ -338,11 +338,20 @@ def _names_of_the_loader(layout: Layout) -> Iterator[tuple[int, int]]:
         yield table[0], table[0] + (layout.value(elf.DT_STRSZ) or 0)
 
 
-def _code(layout: Layout) -> Iterator[tuple[int, int]]:
-    """File ranges of the sections that hold instructions: most of a large object, and no strings."""
-    for s in layout.sections:
-        if s.flags & elf.SHF_EXECINSTR and s.kind != elf.SHT_NOBITS:
+def _no_strings(layout: Layout) -> Iterator[tuple[int, int]]:
+    """File ranges of machine code and device code: most of a large object, and no names of libraries.
+
+    A segment in which every section holds instructions is passed over with the padding between them.
+    """
+    held = [s for s in layout.sections if s.flags & elf.SHF_ALLOC and s.kind != elf.SHT_NOBITS and s.size]
+    for s in held:
+        if s.flags & elf.SHF_EXECINSTR or s.name in NVIDIA_SECTIONS or s.name == AMD_SECTION:
             yield s.offset, s.offset + s.size
+    for segment in layout.segments:
+        start, end = segment.offset, segment.offset + segment.filesz
+        inside = [s.flags & elf.SHF_EXECINSTR for s in held if start <= s.offset < end]
+        if segment.kind == PT_LOAD and segment.flags & PF_X and inside and all(inside):
+            yield start, end
 
 
 def _mapped(

@@ -62,6 +62,7 @@ _RELOCATION_TYPES = {
     258: (0, 3, 5, 4),  # LoongArch
 }
 _UNKNOWN_MACHINE = (0, -1, -1, -1)
+_CHAIN = 4096  # bytes of a hash chain that are read at once
 
 
 def symbol_lookups(data: Buffer, layout: Layout) -> dict[int, int]:
@@ -246,10 +247,11 @@ def _names(strings: bytes, offsets: Sequence[int], limits: ElfLimits) -> list[st
             ]
         except ValueError:
             raise Broken("elf-truncated", "a symbol's name lies outside the string table") from None
-        room -= sum(map(len, raw))
+        joined = b"\0".join(raw)  # one call decodes them all
+        room -= len(joined)
         if room < 0:
             raise Broken("elf-limit", f"its symbol names take more than {limits.names} bytes together")
-        names += [name.decode("utf-8", "backslashreplace") for name in raw]
+        names += joined.decode("utf-8", "backslashreplace").split("\0")
     return names
 
 
@@ -309,7 +311,7 @@ def _gnu_hash(data: Buffer, layout: Layout) -> tuple[int, int] | None:
     offset, held = place
     if held < 16:
         raise Broken("elf-truncated", "DT_GNU_HASH ends inside its header")
-    head: tuple[int, int, int, int] = struct.unpack_from(layout.order + "4I", data, offset)
+    head: tuple[int, int, int, int] = struct.unpack(layout.order + "4I", data[offset : offset + 16])
     buckets, first, bloom, _ = head
     chains = 16 + bloom * layout.word + 4 * buckets
     if chains > held:
@@ -319,8 +321,11 @@ def _gnu_hash(data: Buffer, layout: Layout) -> tuple[int, int] | None:
     if last < first:
         return first, chains  # nothing is defined: what stands before the hashed symbols is all
     low = 0 if layout.order == "<" else 3
-    for at in range(chains + 4 * (last - first), held - 3, 4):
-        last += 1
-        if data[offset + at + low] & 1:
-            return last, at + 4
+    end = chains + 4 * (last - first)
+    while len(block := data[offset + end : offset + min(end + _CHAIN, held)]) >= 4:
+        for byte in range(low, len(block) // 4 * 4, 4):
+            last += 1
+            end += 4
+            if block[byte] & 1:
+                return last, end
     raise Broken("elf-truncated", "a chain of DT_GNU_HASH does not end")

@@ -113,7 +113,7 @@ def version_records(data: Buffer, layout: Layout, pointer: int, limits: ElfLimit
 def _unpack(form: struct.Struct, data: Buffer, at: int, end: int, title: str) -> tuple[int, ...]:
     if at + form.size > end:
         raise Broken("elf-truncated", f"{title} reaches past the end of its PT_LOAD")
-    return form.unpack_from(data, at)
+    return form.unpack(data[at : at + form.size])
 
 
 def _name(strings: bytes, offset: int) -> str:

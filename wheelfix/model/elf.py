@@ -7,8 +7,9 @@ few names that are needed below; sizes and addresses are bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 # gABI, chapter 4, "Symbol Table" (and the GNU extensions of elf.h).
 STB_LOCAL, STB_GLOBAL, STB_WEAK, STB_GNU_UNIQUE = 0, 1, 2, 10
@@ -189,6 +190,11 @@ class ElfFacts:
         False  # made from data that may be older than the machine: a version it lacks is undecided
     )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Symbols travel between processes as plain tuples: a third of the time of named ones."""
+        others = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "symbols"}
+        return _rebuilt, (tuple(map(tuple, self.symbols)), others)
+
     @property
     def is_program(self) -> bool:
         """Started by the kernel: ET_EXEC, or a PIE (a program interpreter, or DF_1_PIE).
@@ -216,6 +222,10 @@ class ElfFacts:
     def arch(self) -> str | None:
         """The architecture as platform tags spell it, None for one that no tag names."""
         return _ARCH.get((self.machine, self.bits, self.big_endian))
+
+
+def _rebuilt(symbols: tuple[Any, ...], others: dict[str, Any]) -> ElfFacts:
+    return ElfFacts(symbols=tuple(map(partial(tuple.__new__, Symbol), symbols)), **others)
 
 
 # e_machine, class and byte order -> the last part of a platform tag (PEP 600 and auditwheel's policies).

@@ -20,7 +20,7 @@ from wheelfix.archive.metadata import (
     parse_file_name,
     parse_metadata,
 )
-from wheelfix.archive.reader import Inspect, read_member
+from wheelfix.archive.reader import Inspect, Inspected, read_member
 from wheelfix.archive.record import Digest, compare, encoded, parse_record
 from wheelfix.model.finding import Fault
 from wheelfix.model.wheel import Member, WheelFacts
@@ -104,7 +104,7 @@ def _inspected(
     if data is None:
         broken = Fault("zip-crc", f"{entry.name} cannot be inflated", place.path)
         return replace(place, elf=None, content="other", sha256="", size=entry.size), [broken]
-    seen = inspect(entry.name, data)
+    seen = inspect(entry.name, data) or Inspected()
     faults = [f if f.member is not None else replace(f, member=place.path) for f in seen.faults]
     return (
         replace(
@@ -120,7 +120,6 @@ def _inspected(
 
 def inspector(strings: frozenset[str]) -> Inspect:
     """Inspects ELF objects for these registration strings, as the audit does."""
-    from wheelfix.archive.reader import Inspected
     from wheelfix.elf.read import read
 
     def inspect(name: str, data: bytes) -> Inspected:
