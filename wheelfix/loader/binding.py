@@ -16,7 +16,6 @@ from wheelfix.model.elf import (
     LOOKUP_COPY,
     LOOKUP_DATA,
     LOOKUP_PLT,
-    SHN_UNDEF,
     STB_GNU_UNIQUE,
     STV_DEFAULT,
     STV_PROTECTED,
@@ -25,8 +24,42 @@ from wheelfix.model.elf import (
 )
 from wheelfix.model.resolution import Binding, BindStatus, Load, Node, World
 
-#: What was indexed before, by the identity of the facts; holds the facts so that the identity stays theirs.
-Indexes = dict[int, tuple[object, Index]]
+
+class Indexes:
+    """What was learnt about objects, by the identity of their facts, which are held so that it stays theirs.
+
+    ``holders`` tells for each name which objects define it or have a PLT entry for it: of the dozens in a
+    scope, one or two.
+    """
+
+    def __init__(self) -> None:
+        self.holders: dict[str, list[int]] = {}
+        self._known: dict[int, tuple[ElfFacts, Index]] = {}
+        self._concern: dict[int, tuple[frozenset[str], frozenset[int]]] = {}
+
+    def of(self, elf: ElfFacts, absolute_zero: bool) -> Index:
+        """The index of one object; ``absolute_zero`` as in ``lookup.index``."""
+        key = id(elf)
+        if key not in self._known:
+            made = index(elf, absolute_zero=absolute_zero)
+            self._known[key] = (elf, made)
+            for name in made.definitions.keys() | made.entries.keys():
+                self.holders.setdefault(name, []).append(key)
+        return self._known[key][1]
+
+    def concern(self, elf: ElfFacts) -> tuple[frozenset[str], frozenset[int]]:
+        """What an object wants, and the identities of all that have any of it; asked when all are indexed."""
+        key = id(elf)
+        if key not in self._concern:
+            names = frozenset(s.name for s in self._known[key][1].wants)
+            holders = frozenset(h for n in names for h in self.holders.get(n, ()))
+            self._concern[key] = names, holders
+        return self._concern[key]
+
+
+#: Bindings of an object by everything that they depend on.
+_Settled = dict[tuple[object, ...], tuple[Binding, ...]]
+
 
 # The relocation classes that differ in what they accept, in the order in which their providers are told.
 _CLASSES = (LOOKUP_COPY, LOOKUP_PLT, LOOKUP_DATA)
@@ -60,6 +93,10 @@ class _Process:
     musl: bool
     opened: tuple[Node, ...]  # what is relocated now
     members: Mapping[str, _Member]  # by location, in the order of look-up
+    scope: Sequence[_Member]  # the same
+    places: Mapping[int, tuple[int, ...]]  # identity of an object's facts -> its positions in the scope
+    incomplete: tuple[int, ...]  # positions of those of which not all is known
+    holders: Mapping[str, Sequence[int]]  # name -> identities of the facts that have it, in the scope or not
     absent: tuple[str, ...]  # names in DT_NEEDED that nothing was found for
     named: Mapping[str, str]  # name of a file, as verneed has it -> location of the object that goes by it
     stops: bool  # a versioned look-up ends at the file that verneed names
@@ -68,8 +105,10 @@ class _Process:
 
 def bind_all(world: World, loads: Iterable[Load]) -> tuple[Binding, ...]:
     """The bindings of several roots of one world, one after the other; each object is indexed once."""
-    indexes: Indexes = {}
-    return tuple(b for load in loads for b in bind(world, load, indexes))
+    indexes = Indexes()
+    processes = [_process(world, load, indexes) for load in loads]
+    settled: _Settled = {}
+    return tuple(b for p in processes for n in p.opened for b in _settled(p, n, indexes, settled))
 
 
 def bind(world: World, load: Load, indexes: Indexes | None = None) -> tuple[Binding, ...]:
@@ -79,7 +118,7 @@ def bind(world: World, load: Load, indexes: Indexes | None = None) -> tuple[Bind
     the process had not relocated before, in the order of the scope and of the symbol tables. ``indexes``
     carries what was learnt about objects from one call to the next.
     """
-    process = _process(world, load, {} if indexes is None else indexes)
+    process = _process(world, load, Indexes() if indexes is None else indexes)
     return tuple(b for node in process.opened for b in _bindings(process, node))
 
 
@@ -93,13 +132,21 @@ def _process(world: World, load: Load, indexes: Indexes) -> _Process:
     for position, node in enumerate((*interpreter, *load.scope)):
         if node.elf is not None and node.location not in members:
             first = position == 0 and (program or bool(interpreter))
-            offers = _indexed(node.elf, absolute_zero, indexes)
+            offers = indexes.of(node.elf, absolute_zero)
             members[node.location] = _Member(node, offers, first, first and not program)
+    scope = tuple(members.values())
+    places: dict[int, tuple[int, ...]] = {}
+    for position, member in enumerate(scope):
+        places[id(member.node.elf)] = (*places.get(id(member.node.elf), ()), position)
     process = _Process(
         root=load.root.path,
         musl=world.libc == "musl",
         opened=tuple(n for n in load.scope if n.location not in before),
         members=members,
+        scope=scope,
+        places=places,
+        incomplete=tuple(i for i, m in enumerate(scope) if not m.offers.complete),
+        holders=indexes.holders,
         absent=tuple(dict.fromkeys(e.needed for e in load.edges if e.status == "missing")),
         named={name: node.location for name, node in loaded_by_name(world, load).items()},
         # Until bug 24741 was closed. Libraries that are known from data are those of a newer glibc, which has
@@ -110,28 +157,44 @@ def _process(world: World, load: Load, indexes: Indexes) -> _Process:
     return replace(process, unique=_kept_unique(process, load))
 
 
-def _indexed(elf: ElfFacts, absolute_zero: bool, indexes: Indexes) -> Index:
-    if id(elf) not in indexes:
-        indexes[id(elf)] = (elf, index(elf, absolute_zero=absolute_zero))
-    return indexes[id(elf)][1]
+def _settled(process: _Process, node: Node, indexes: Indexes, settled: _Settled) -> Iterable[Binding]:
+    """The bindings of one object, taken from another root's where nothing that they depend on differs.
+
+    Roots are many and their libraries the same; an extension module seldom defines what its libraries want.
+    """
+    if node.elf is None or process.musl:
+        return _bindings(process, node)
+    names, holders = indexes.concern(node.elf)
+    wanted_of = tuple(process.named.get(need.file) for need in node.elf.verneed)
+    around = tuple(
+        m.node.location
+        for m in process.scope
+        if id(m.node.elf) in holders or not m.offers.complete or m.node.location in wanted_of
+    )
+    unique = tuple((n, kept.location) for n, kept in process.unique.items() if n in names)
+    program = next((m.node.location for m in process.scope if m.executable and not m.python), None)
+    key = (node.location, program, around, wanted_of, process.absent, unique)
+    if key not in settled:
+        settled[key] = tuple(_bindings(process, node))
+        return settled[key]
+    root = process.root
+    return (tuple.__new__(Binding, (root, *b[1:])) for b in settled[key])
 
 
 def _bindings(process: _Process, node: Node) -> Iterator[Binding]:
     """The bindings of one object of the scope."""
     if node.elf is None:
         return
-    scope = _scope(process, node)
-    for symbol in node.elf.symbols:
+    own = _own_first(process, node)
+    for symbol in process.members[node.location].offers.wants:
         name, lookups = symbol.name, symbol.lookups
-        if symbol.section != SHN_UNDEF and not lookups & LOOKUP_COPY:
-            continue
         status: BindStatus = "bound"
         first, also = _NOTHING, None
         if not lookups or symbol.visibility not in (STV_DEFAULT, STV_PROTECTED):
             # RESOLVE_MAP (elf/dl-reloc.c) takes hidden and internal symbols from the object itself.
             status = "unreferenced"
         else:
-            first, *others = [_find(process, scope, symbol, kind) for kind in _CLASSES if lookups & kind]
+            first, *others = [_find(process, own, symbol, kind) for kind in _CLASSES if lookups & kind]
             if first.node is None:
                 status = _unbound(first, symbol)
             also = next(
@@ -151,23 +214,27 @@ def _unbound(found: _Found, symbol: Symbol) -> BindStatus:
     return "weak-unbound" if symbol.weak else "missing"
 
 
-def _scope(process: _Process, node: Node) -> Sequence[_Member]:
-    """The scope in which an object's symbols are looked up: its own first where it is symbolic.
+def _own_first(process: _Process, node: Node) -> int | None:
+    """The position of a symbolic object, whose symbols are looked up in itself before the scope; else None.
 
     The program itself never is (``elf/dl-load.c``, ``_dl_map_object_from_fd``); musl knows no DT_SYMBOLIC.
     """
-    scope = tuple(process.members.values())
     if node.elf is None or not node.elf.symbolic or process.musl or node.elf.is_program:
-        return scope
-    return (process.members[node.location], *scope)
+        return None
+    return process.places[id(node.elf)][0]
 
 
-def _find(process: _Process, scope: Sequence[_Member], symbol: Symbol, kind: int) -> _Found:
-    """One look-up of one relocation class."""
+def _find(process: _Process, own: int | None, symbol: Symbol, kind: int) -> _Found:
+    """One look-up of one relocation class; ``own`` is the position that comes before the scope.
+
+    An object that is complete, does not have the name and is not the file that verneed names changes
+    nothing: only the others are looked at, in the order of the scope.
+    """
     name, version = symbol.name, symbol.version
     stop = process.named.get(symbol.version_file or "") if version is not None else None
     unless: list[str] = []
-    for node, offers, executable, python in scope:
+    for position in _worth_a_look(process, own, name, stop):
+        node, offers, executable, python = process.scope[position]
         if executable and kind == LOOKUP_COPY:
             continue
         candidates = offers.definitions.get(name, ())
@@ -193,6 +260,18 @@ def _find(process: _Process, scope: Sequence[_Member], symbol: Symbol, kind: int
     if process.musl and (found := _large_file_name(process, name)):
         return _Found(found, tuple(unless))
     return _Found(unless=(*unless, *process.absent))
+
+
+def _worth_a_look(process: _Process, own: int | None, name: str, stop: str | None) -> Sequence[int]:
+    """Positions in the order of the look-up: who has the name, who is incomplete, whom verneed names."""
+    found = list(process.incomplete)
+    for identity in process.holders.get(name, ()):
+        found += process.places.get(identity, ())
+    if stop is not None and stop in process.members:
+        found += process.places[id(process.members[stop].node.elf)]
+    if own is not None:
+        return (own, *sorted(set(found)))
+    return sorted(set(found)) if len(found) > 1 else found
 
 
 def _may_be_newer(node: Node, version: str) -> bool:
@@ -227,10 +306,10 @@ def _kept_unique(process: _Process, load: Load) -> Mapping[str, Node]:
     for node in relocation_order(load) if contested else ():
         if node.elf is None or node.location not in opened:
             continue
-        scope = _scope(process, node)
+        own = _own_first(process, node)
         for symbol in node.elf.symbols:
             if symbol.name in contested and symbol.lookups and symbol.name not in kept:
-                found = _find(process, scope, symbol, symbol.lookups & LOOKUP_PLT or LOOKUP_DATA).node
+                found = _find(process, own, symbol, symbol.lookups & LOOKUP_PLT or LOOKUP_DATA).node
                 if found is not None and symbol.name in process.members[found.location].offers.unique:
                     kept[symbol.name] = found
     return kept

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wheelfix.model.elf import (
+    LOOKUP_COPY,
     SHN_ABS,
     SHN_UNDEF,
     STB_GNU_UNIQUE,
@@ -110,6 +111,7 @@ class Index:
     versioned: bool
     complete: bool
     measured: bool
+    wants: tuple[Symbol, ...]  # what it looks up: undefined symbols, and those of COPY relocations
 
 
 def index(elf: ElfFacts, *, absolute_zero: bool = True) -> Index:
@@ -122,8 +124,11 @@ def index(elf: ElfFacts, *, absolute_zero: bool = True) -> Index:
     definitions: dict[str, tuple[Symbol, ...]] = {}
     entries: dict[str, tuple[Symbol, ...]] = {}
     unique = set()
+    wants = []
     for symbol in elf.symbols:
         name, bind, kind, visibility, section, value = symbol[:6]
+        if section == SHN_UNDEF or symbol.lookups & LOOKUP_COPY:
+            wants.append(symbol)
         if bind == STB_LOCAL or visibility not in _VISIBLE or kind not in _TYPES:
             continue
         if section == SHN_UNDEF:
@@ -139,7 +144,7 @@ def index(elf: ElfFacts, *, absolute_zero: bool = True) -> Index:
         if bind == STB_GNU_UNIQUE:
             unique.add(name)
     versioned = bool(elf.versioned or elf.verdef or elf.verneed)
-    return Index(definitions, entries, frozenset(unique), versioned, elf.complete, measured)
+    return Index(definitions, entries, frozenset(unique), versioned, elf.complete, measured, tuple(wants))
 
 
 def accepted(candidates: tuple[Symbol, ...], version: str | None, versioned: bool) -> Symbol | None:
