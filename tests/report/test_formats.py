@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from xmlschema import XMLSchema
 
 from wheelfix.model.finding import Finding, Report, WheelReport
 from wheelfix.report import github, junit, markdown
@@ -45,6 +47,12 @@ def test_junit_has_a_case_for_each_rule_and_wheel(several: Report) -> None:
     # demo: the two errors; b: none; c: unreadable. Rules that were not in the list have a case where they reported.
     assert [(s.get("tests"), s.get("failures")) for s in suites] == [("5", "2"), ("3", "0"), ("4", "1")]
     assert (root.get("tests"), root.get("failures")) == ("12", "3")
+
+
+@pytest.mark.parametrize("name", ["failed", "passed", "several", "hostile"])
+def test_junit_is_what_jenkins_takes(name: str, request: pytest.FixtureRequest) -> None:
+    schema = XMLSchema(Path(__file__).parent / "schemas" / "junit-10.xsd")
+    schema.validate(junit.render(request.getfixturevalue(name), ["cxx-runtime-dynamic", "zip-slip"]))
 
 
 def test_junit_is_xml_whatever_the_names_are(hostile: Report) -> None:

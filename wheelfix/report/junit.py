@@ -15,7 +15,7 @@ def render(report: Report, rules: Iterable[str]) -> str:
     suites = [_suite(w, ids) for w in report.wheels]
     root = ET.Element("testsuites", name="wheelfix")
     root.extend(suites)
-    for count in ("tests", "failures"):
+    for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(s.get(count, "0")) for s in suites)))
     ET.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
@@ -39,6 +39,7 @@ def _suite(wheel: WheelReport, rules: list[str]) -> ET.Element:
             ET.SubElement(case, "system-out").text = _lines(rest)
     suite.set("tests", str(len(found)))
     suite.set("failures", str(failures))
+    suite.set("errors", "0")  # Jenkins' schema wants it
     return suite
 
 
