@@ -184,7 +184,9 @@ def test_compiled_objects_read_as_pyelftools_reads_them(
     assert same_by_pyelftools(found) == by_pyelftools(path.read_bytes())
     assert symbol(found, "guarded").visibility == 3
     assert {(s.version, s.hidden) for s in found.symbols if s.name == "both"} == {("V1", True), ("V2", False)}
-    assert {"local_function", "local_data"} <= found.local_names
+    assert {"local_function", "local_data"} <= set(found.local_names)
+    assert "local_function" in found.local_names
+    assert "local_functio" not in found.local_names
     assert "plain" not in found.local_names
 
 

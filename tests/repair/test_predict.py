@@ -48,7 +48,7 @@ def test_strip_takes_the_local_names_and_the_tables_that_hold_them() -> None:
     lost = (section(".symtab", 2), section(".strtab", 3), section(".debug_info", 1))
     facts = ElfFacts(local_names=frozenset({"f"}), sections=(*kept, *lost))
     after = changed(facts, ElfChange(strip=True))
-    assert after.local_names == frozenset()
+    assert not list(after.local_names)
     assert after.sections == kept
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from wheelfix.checks.rule import Rule
@@ -197,16 +197,10 @@ def _own_copy(
     if _is_runtime_library(path, elf):
         return
     exported = [s for s in elf.symbols if s.name in internals and s.exported and not s.lookups & LOOKUP_COPY]
-    own = [s.name for s in exported if s.name in core] + sorted(elf.local_names & core)
     dynamic = any(is_runtime(n) for n in elf.needed)
-    if entry is not None and entry.linkage == "host" and own and not dynamic:
-        yield STATIC.finding(
-            f"{path} holds a C++ runtime of its own ({len(own)} of its internals) and needs no shared one; the "
-            "policy asks for the host's",
-            member=path,
-            evidence={"symbols": listed(own), "count": len(own)},
-            policy=entry.key,
-        )
+    if entry is not None and entry.linkage == "host" and not dynamic:
+        own = [s.name for s in exported if s.name in core] + sorted(core.intersection(elf.local_names))
+        yield from _static(path, own, entry)
     forbidden = entry is not None and entry.exports == "forbid"
     leaked = [s.name for s in exported if forbidden or s.name in core]
     if leaked:
@@ -221,6 +215,17 @@ def _own_copy(
             evidence={"symbols": listed(leaked), "count": len(leaked), "exported": total, "unique": unique},
             severity="error" if forbidden else None,
             policy=entry.key if forbidden and entry is not None else None,
+        )
+
+
+def _static(path: str, own: Sequence[str], entry: CxxRuntime) -> Iterator[Finding]:
+    if own:
+        yield STATIC.finding(
+            f"{path} holds a C++ runtime of its own ({len(own)} of its internals) and needs no shared one; the "
+            "policy asks for the host's",
+            member=path,
+            evidence={"symbols": listed(own), "count": len(own)},
+            policy=entry.key,
         )
 
 

@@ -295,14 +295,19 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
         return
     providers: dict[str, set[str]] = {}
     perhaps: dict[str, set[str]] = {}  # libraries whose symbols are not known
+    members = {member for member, _ in candidates}
     for binding in scene.bindings:
-        if binding.weak and binding.provider is None:
-            continue  # an optional hook, which no library is linked for
+        if binding.object not in members or (binding.weak and binding.provider is None):
+            continue  # of nobody who is asked, or an optional hook, which no library is linked for
         found = providers.setdefault(binding.object, set())
-        found.update(p for p in (binding.provider, binding.also) if p)
-        if binding.status in ("missing", "undecided"):
-            found.update(binding.unless)
-        perhaps.setdefault(binding.object, set()).update(binding.unless)
+        if binding.provider is not None:
+            found.add(binding.provider)
+        if binding.also is not None:
+            found.add(binding.also)
+        if binding.unless:
+            perhaps.setdefault(binding.object, set()).update(binding.unless)
+            if binding.status in ("missing", "undecided"):
+                found.update(binding.unless)
     facts = {m.path: m.elf for m in subject.wheel.elves}
     for (member, library), want in candidates.items():
         elf = facts.get(member)

@@ -41,6 +41,7 @@ from wheelfix.model.elf import (
     STT_FUNC,
     STT_GNU_IFUNC,
     STT_OBJECT,
+    NameTable,
     Symbol,
 )
 
@@ -180,7 +181,7 @@ def name_offsets(data: Buffer, layout: Layout, count: int) -> Sequence[int]:
     return _columns(layout.table(data, DT_SYMTAB, count * _symbol_size(layout)), layout)[0]
 
 
-def local_names(data: Buffer, layout: Layout, symbols: Iterable[Symbol], limits: ElfLimits) -> frozenset[str]:
+def local_names(data: Buffer, layout: Layout, symbols: Iterable[Symbol], limits: ElfLimits) -> NameTable:
     """Functions and objects that .symtab defines and other objects cannot bind to.
 
     They only explain an undefined symbol, so a large or damaged table is passed over without a word.
@@ -188,28 +189,29 @@ def local_names(data: Buffer, layout: Layout, symbols: Iterable[Symbol], limits:
     tables = [s for s in layout.sections if s.kind == SHT_SYMTAB]
     entry = _symbol_size(layout)
     if len(tables) != 1 or tables[0].size // entry > limits.local_symbols:
-        return frozenset()
+        return NameTable()
     where = tables[0]
     linked = next((s for s in layout.sections if s.name == ".strtab"), None)
     if linked is None or max(linked.offset + linked.size, where.offset + where.size) > layout.size:
-        return frozenset()
+        return NameTable()
     strings = data[linked.offset : linked.offset + linked.size]
     table = data[where.offset : where.offset + where.size // entry * entry]
     names, info, _, section, _, _ = _columns(table, layout)
-    wanted = (STT_OBJECT, STT_FUNC, STT_GNU_IFUNC)
-    offsets = [
-        n
-        for n, kind, s in zip(names, info.translate(_LOW_NIBBLE), section, strict=True)
-        if s and kind in wanted
-    ]
+    local: list[int] = []
+    others: list[int] = []
+    for name, seen, index in zip(names, info, section, strict=True):
+        if index and name and seen & 15 in _NAMED:
+            (others if seen > 15 else local).append(name)
+    exported = {s.name.encode() for s in symbols if s.exported} if others else set()
     try:
-        return frozenset(_names(strings, offsets, limits)).difference(
-            (s.name for s in symbols if s.exported), ("",)
-        )
+        found = _raw_names(strings, local, limits)
+        found += (n for n in _raw_names(strings, others, limits) if n not in exported)
     except Broken:
-        return frozenset()
+        return NameTable()
+    return NameTable(b"\0%b\0" % b"\0".join(found)) if found else NameTable()
 
 
+_NAMED = frozenset((STT_OBJECT, STT_FUNC, STT_GNU_IFUNC))
 # st_info holds the binding above the type, st_other the visibility in its low bits (gABI, "Symbol Table").
 _HIGH_NIBBLE = bytes(i >> 4 for i in range(256))
 _LOW_NIBBLE = bytes(i & 15 for i in range(256))
@@ -232,12 +234,18 @@ def _columns(
 
 
 def _names(strings: bytes, offsets: Sequence[int], limits: ElfLimits) -> list[str]:
+    """The NUL-terminated strings at these offsets. Raises ``Broken`` as ``_raw_names`` does."""
+    raw = _raw_names(strings, offsets, limits)
+    return b"\0".join(raw).decode("utf-8", "backslashreplace").split("\0") if raw else []
+
+
+def _raw_names(strings: bytes, offsets: Sequence[int], limits: ElfLimits) -> list[bytes]:
     """The NUL-terminated strings at these offsets.
 
     Raises ``Broken`` for one that the table does not hold, and where all together take too much: the ends
     of one long string can be named again and again.
     """
-    names: list[str] = []
+    names: list[bytes] = []
     room = limits.names
     longest = limits.string
     for block in range(0, len(offsets), 512):
@@ -247,11 +255,10 @@ def _names(strings: bytes, offsets: Sequence[int], limits: ElfLimits) -> list[st
             ]
         except ValueError:
             raise Broken("elf-truncated", "a symbol's name lies outside the string table") from None
-        joined = b"\0".join(raw)  # one call decodes them all
-        room -= len(joined)
+        room -= sum(map(len, raw))
         if room < 0:
             raise Broken("elf-limit", f"its symbol names take more than {limits.names} bytes together")
-        names += joined.decode("utf-8", "backslashreplace").split("\0")
+        names += raw
     return names
 
 

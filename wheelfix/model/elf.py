@@ -7,6 +7,7 @@ few names that are needed below; sizes and addresses are bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -139,6 +140,22 @@ class DeviceCode(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class NameTable:
+    """Names that are seldom asked for, as bytes: each between two NULs. A hundred thousand cost next to nothing."""
+
+    raw: bytes = b""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and b"\0%b\0" % name.encode("utf-8", "replace") in self.raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw.decode("utf-8", "backslashreplace").split("\0")[1:-1])
+
+
+Names = frozenset[str] | NameTable
+
+
+@dataclass(frozen=True, slots=True)
 class ElfFacts:
     """One ELF object as the dynamic loader sees it.
 
@@ -172,9 +189,8 @@ class ElfFacts:
     verdef: tuple[VersionDef, ...] = ()
     versioned: bool = False  # DT_VERSYM is present
     symbols: tuple[Symbol, ...] = ()  # .dynsym without its null entry
-    local_names: frozenset[str] = (
-        frozenset()
-    )  # defined functions and objects of .symtab that .dynsym does not export
+    #: Defined functions and objects of .symtab that .dynsym does not export.
+    local_names: Names = NameTable()
     x86_isa_needed: int = 0  # GNU_PROPERTY_X86_ISA_1_NEEDED bits (1 baseline, 2 v2, 4 v3, 8 v4)
     build_id: str | None = None  # hexadecimal
     constructors: int = 0  # entries of DT_INIT_ARRAY and DT_PREINIT_ARRAY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from wheelfix.model.elf import ElfFacts, Section
+from wheelfix.model.elf import ElfFacts, NameTable, Section
 from wheelfix.model.finding import Fault, Finding
 from wheelfix.model.plan import ElfChange, Plan
 from wheelfix.model.wheel import Member, WheelFacts
@@ -42,7 +42,7 @@ def changed(facts: ElfFacts, change: ElfChange) -> ElfFacts:
         result = replace(result, runpath=path if runpath else None, rpath=None if runpath else path)
     if change.strip:
         result = replace(
-            result, local_names=frozenset(), sections=tuple(s for s in facts.sections if not _stripped(s))
+            result, local_names=NameTable(), sections=tuple(s for s in facts.sections if not _stripped(s))
         )
     return result
 
