@@ -1,4 +1,8 @@
-"""The one pipeline: a wheel, the policies and the options in; facts, world and findings out."""
+"""The one pipeline: a wheel, the policies and the options in; facts, world and findings out.
+
+Reading takes other modules than judging; the latter are imported where they are used, so that it happens
+while other processes read (``_import_judges``).
+"""
 
 from __future__ import annotations
 
@@ -9,30 +13,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from wheelfix import checks
 from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
-from wheelfix.checks.archive import INTERNAL_ERROR, UNREADABLE
-from wheelfix.checks.subject import Scene, Subject
-from wheelfix.checks.waivers import apply_policy
 from wheelfix.elf.read import read as read_elf
 from wheelfix.elf.stream import NotHeld, Sparse, Stream
-from wheelfix.loader.closure import loads
 from wheelfix.model.finding import Finding, Report, WheelReport
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.wheel import WheelFacts
-from wheelfix.policy import platform as platforms
-from wheelfix.policy.baseline import cxx_runtime_symbols
-from wheelfix.policy.load import load_policies
-from wheelfix.policy.system import system_library
-from wheelfix.world import (
-    Surroundings,
-    build_world,
-    distribution_of,
-    required_distributions,
-    wheel_nodes,
-)
+
+if TYPE_CHECKING:
+    from wheelfix.checks.subject import Scene, Subject
+    from wheelfix.world import Surroundings
 
 _SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -70,11 +62,12 @@ def prepare(options: Options) -> Setting:
     Raises ``PolicyErrors`` for a policy that does not validate, ``Unreadable`` for a given wheel that
     is none, ``OSError`` for one that is not there.
     """
-    policy = load_policies(options.policies, known_rules=checks.RULES) if options.policies else None
+    policy = _policy(options.policies) if options.policies else None
     given = tuple(_read(path, frozenset(), options.jobs) for path in _wheels_of(options.with_))
     environment = None
     if options.env is not None:
         from wheelfix.host.environment import read_environment
+        from wheelfix.world import Surroundings
 
         environment = Surroundings(*read_environment(options.env))
     return Setting(options, policy, given, environment)
@@ -88,11 +81,14 @@ def subject_of(path: Path, setting: Setting) -> Subject:
 
 def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
     """The subject that the checks judge, from the facts of a wheel: of one that exists or of a planned one."""
+    from wheelfix.checks.subject import Subject
+    from wheelfix.policy.baseline import cxx_runtime_symbols
+    from wheelfix.policy.system import system_library
+    from wheelfix.world import distribution_of, required_distributions
+
     options = setting.options
     judged = _platforms(wheel, setting)
-    policy = setting.policy
-    if policy is None:
-        policy = load_policies(_policies_by_tag(judged), known_rules=checks.RULES)
+    policy = setting.policy or _policy(_policies_by_tag(judged))
     required, all_known = required_distributions(wheel, setting.given)
     elsewhere = setting.environment.distributions if setting.environment else frozenset()
     return Subject(
@@ -113,6 +109,9 @@ def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
 
 def findings_of(subject: Subject, options: Options) -> tuple[Finding, ...]:
     """All findings, after policies, --select and --ignore; errors first, then by rule and member."""
+    from wheelfix import checks
+    from wheelfix.checks.waivers import apply_policy
+
     unique: dict[tuple[str | None, ...], Finding] = {}
     for finding in apply_policy(tuple(checks.run(subject)), subject.policy, subject.today):
         key = (finding.rule, finding.member, finding.library, finding.symbol, finding.message)
@@ -155,12 +154,16 @@ def audit_wheel(path: Path, setting: Setting) -> WheelReport:
 
 def unreadable(path: Path, reason: str) -> WheelReport:
     """The report on an input that is no wheel at all."""
+    from wheelfix.checks.archive import UNREADABLE
+
     finding = UNREADABLE.finding(f"{path.name} cannot be read as a wheel: {reason}")
     return WheelReport(str(path), None, None, (), (), "unreadable", (finding,))
 
 
 def _broken_down(path: Path, bug: Exception) -> WheelReport:
     """The report on a wheel on which wheelfix itself failed (exit status 5)."""
+    from wheelfix.checks.archive import INTERNAL_ERROR
+
     finding = INTERNAL_ERROR.finding(f"wheelfix failed on {path.name}: {type(bug).__name__}: {bug}")
     return WheelReport(str(path), None, None, (), (), "unreadable", (finding,))
 
@@ -183,7 +186,25 @@ def audit_wheels(paths: Sequence[Path], setting: Setting) -> Report:
 def _read(path: Path, strings: frozenset[str], jobs: int) -> WheelFacts:
     inspect = partial(_inspect, strings=strings)
     # A string may stand anywhere in an object's data.
-    return read_wheel(path, inspect=inspect, hold=partial(Stream, whole=bool(strings)), jobs=jobs)
+    hold = partial(Stream, whole=bool(strings))
+    return read_wheel(path, inspect=inspect, hold=hold, jobs=jobs, meanwhile=_import_judges)
+
+
+def _import_judges() -> None:
+    """What ``subject_from`` and ``findings_of`` import."""
+    import wheelfix.checks.waivers
+    import wheelfix.loader.closure
+    import wheelfix.policy.baseline
+    import wheelfix.policy.load
+    import wheelfix.policy.system
+    import wheelfix.world  # noqa: F401
+
+
+def _policy(names: Sequence[str]) -> Policy:
+    from wheelfix.checks import RULES
+    from wheelfix.policy.load import load_policies
+
+    return load_policies(names, known_rules=RULES)
 
 
 def _inspect(name: str, data: bytes | Sparse, strings: frozenset[str]) -> Inspected | None:
@@ -208,6 +229,8 @@ def _platforms(wheel: WheelFacts, setting: Setting) -> tuple[PlatformPolicy, ...
 
     A wheel for any platform that holds ELF objects is judged as a plain linux wheel of their architecture.
     """
+    from wheelfix.policy import platform as platforms
+
     if setting.options.plat is not None:
         named: list[str] = [setting.options.plat]
     elif setting.policy is not None and setting.policy.tag is not None:
@@ -223,7 +246,9 @@ def _platforms(wheel: WheelFacts, setting: Setting) -> tuple[PlatformPolicy, ...
 
 
 def _arch(platform: str) -> str | None:
-    policy = platforms.for_platform(platform)
+    from wheelfix.policy.platform import for_platform
+
+    policy = for_platform(platform)
     return policy.arch if policy else None
 
 
@@ -243,6 +268,10 @@ def _policies_by_tag(judged: Iterable[PlatformPolicy]) -> tuple[str, ...]:
 
 
 def _scene(wheel: WheelFacts, platform: PlatformPolicy, policy: Policy, setting: Setting) -> Scene:
+    from wheelfix.checks.subject import Scene
+    from wheelfix.loader.closure import loads
+    from wheelfix.world import build_world, wheel_nodes
+
     world = build_world(
         wheel,
         platform,

@@ -185,9 +185,21 @@ def test_compiled_objects_read_as_pyelftools_reads_them(
     assert symbol(found, "guarded").visibility == 3
     assert {(s.version, s.hidden) for s in found.symbols if s.name == "both"} == {("V1", True), ("V2", False)}
     assert {"local_function", "local_data"} <= set(found.local_names)
-    assert "local_function" in found.local_names
-    assert "local_functio" not in found.local_names
-    assert "plain" not in found.local_names
+    assert found.hides("local_function")
+    assert not found.hides("local_functio")
+    assert not found.hides("cal_function")
+    assert not found.hides("plain"), "it is exported"
+
+
+def test_a_name_that_is_the_end_of_another_is_found(compiled: Compile) -> None:
+    source = "".join(
+        f'__attribute__((noinline)) static int {name}(int x) {{ __asm__(""); return x; }}\n'
+        for name in ("tail", "long_tail")
+    )
+    found = facts(compiled("x.so", source + "int f(int x) { return tail(x) + long_tail(x); }"))
+    assert found.hides("tail")
+    assert found.hides("long_tail")
+    assert not found.hides("ong_tail")
 
 
 @pytest.mark.parametrize("name", ["libstdc++.so.6", "libc.so.6", "libm.so.6"])

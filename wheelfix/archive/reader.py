@@ -95,12 +95,17 @@ class _Seen:
 
 
 def read_wheel(
-    path: Path, *, inspect: Inspect, hold: Hold = _Whole, jobs: int = 1, limits: Limits | None = None
+    path: Path,
+    *,
+    inspect: Inspect,
+    hold: Hold = _Whole,
+    jobs: int = 1,
+    limits: Limits | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> WheelFacts:
     """All facts of one wheel; ``inspect(name, data)`` is called with every member that can be an ELF object.
 
-    ``data`` is what ``hold`` kept: by default all bytes.
-
+    ``data`` is what ``hold`` kept: by default all bytes. ``meanwhile`` is called while other processes read.
     Raises ``Unreadable`` where the file is no wheel at all; whatever is wrong with a wheel that can be read
     is among its faults, and never hides the rest.
     """
@@ -123,6 +128,8 @@ def read_wheel(
     with _reading(task, wanted, jobs) as read_all:
         rows, row_faults = parse_record(texts["RECORD"] or "")
         metadata = parse_metadata(texts["METADATA"], texts["WHEEL"])
+        if meanwhile is not None:
+            meanwhile()
         seen = read_all()
     dist_info = folders[0] if folders else None
     members = tuple(_member(files[name], seen.get(name), metadata) for name in files)

@@ -292,7 +292,9 @@ def _exported(subject: Subject, contract: SymbolContract) -> Iterator[Finding]:
         yield _nobody(EXPORT, contract.object, f"{contract.key}.object")
     for member, elf in objects:
         if not _matching(elf, contract.symbol, defined=True):
-            local = sorted({n for n in elf.local_names if _matches_symbol(n, contract.symbol)})
+            local = sorted(
+                {n for n in elf.local_names if _matches_symbol(n, contract.symbol) and elf.hides(n)}
+            )
             why = f"; it defines {local[0]}, but as a local symbol" if local else ""
             yield EXPORT.finding(
                 f"{member.path} exports no symbol that matches {contract.symbol}{why}",

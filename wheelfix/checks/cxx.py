@@ -199,7 +199,9 @@ def _own_copy(
     exported = [s for s in elf.symbols if s.name in internals and s.exported and not s.lookups & LOOKUP_COPY]
     dynamic = any(is_runtime(n) for n in elf.needed)
     if entry is not None and entry.linkage == "host" and not dynamic:
-        own = [s.name for s in exported if s.name in core] + sorted(core.intersection(elf.local_names))
+        own = [s.name for s in exported if s.name in core] + sorted(
+            n for n in core.intersection(elf.local_names) if elf.hides(n)
+        )
         yield from _static(path, own, entry)
     forbidden = entry is not None and entry.exports == "forbid"
     leaked = [s.name for s in exported if forbidden or s.name in core]

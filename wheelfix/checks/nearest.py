@@ -78,7 +78,7 @@ def _version(nodes: Iterable[Node], symbol: Symbol) -> Nearest | None:
 
 def _local(nodes: Iterable[Node], symbol: Symbol) -> Nearest | None:
     for node in nodes:
-        if node.elf is not None and symbol.name in node.elf.local_names:
+        if node.elf is not None and node.elf.hides(symbol.name):
             return Nearest(
                 "local",
                 node.path,

@@ -184,9 +184,7 @@ def _runtime(facts: ElfFacts, subject: Subject) -> Runtime:
     names: frozenset[str] = frozenset().union(*subject.cxx_runtime_symbols.values())
     if any(is_runtime(n) and not n.startswith("libgcc_s") for n in facts.needed):
         return "shared"
-    if "__cxa_throw" in facts.local_names or any(
-        s.name == "__cxa_throw" and s.defined for s in facts.symbols
-    ):
+    if facts.hides("__cxa_throw") or any(s.name == "__cxa_throw" and s.defined for s in facts.symbols):
         return "static"
     wanted = (s for s in facts.symbols if not s.defined and s.lookups and not s.weak)
     return (

@@ -171,7 +171,7 @@ def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: ElfLimi
         verdef=verdef,
         versioned=layout.value(elf.DT_VERSYM) is not None,
         symbols=symbols,
-        local_names=tables.local_names(data, layout, symbols, limits),
+        local_names=tables.local_names(data, layout, limits),
         x86_isa_needed=named.x86_isa_needed,
         build_id=named.build_id,
         constructors=arrays // layout.word,

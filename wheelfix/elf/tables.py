@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 
@@ -38,9 +38,6 @@ from wheelfix.model.elf import (
     LOOKUP_COPY,
     LOOKUP_DATA,
     LOOKUP_PLT,
-    STT_FUNC,
-    STT_GNU_IFUNC,
-    STT_OBJECT,
     NameTable,
     Symbol,
 )
@@ -181,37 +178,29 @@ def name_offsets(data: Buffer, layout: Layout, count: int) -> Sequence[int]:
     return _columns(layout.table(data, DT_SYMTAB, count * _symbol_size(layout)), layout)[0]
 
 
-def local_names(data: Buffer, layout: Layout, symbols: Iterable[Symbol], limits: ElfLimits) -> NameTable:
-    """Functions and objects that .symtab defines and other objects cannot bind to.
+def local_names(data: Buffer, layout: Layout, limits: ElfLimits) -> NameTable:
+    """The names in .symtab: its string table as it is, and each name that is the end of a longer one in it.
 
     They only explain an undefined symbol, so a large or damaged table is passed over without a word.
     """
     tables = [s for s in layout.sections if s.kind == SHT_SYMTAB]
+    linked = next((s for s in layout.sections if s.name == ".strtab"), None)
     entry = _symbol_size(layout)
-    if len(tables) != 1 or tables[0].size // entry > limits.local_symbols:
+    if len(tables) != 1 or linked is None or tables[0].size // entry > limits.local_symbols:
         return NameTable()
     where = tables[0]
-    linked = next((s for s in layout.sections if s.name == ".strtab"), None)
-    if linked is None or max(linked.offset + linked.size, where.offset + where.size) > layout.size:
+    if max(linked.offset + linked.size, where.offset + where.size) > layout.size:
         return NameTable()
     strings = data[linked.offset : linked.offset + linked.size]
     table = data[where.offset : where.offset + where.size // entry * entry]
-    names, info, _, section, _, _ = _columns(table, layout)
-    local: list[int] = []
-    others: list[int] = []
-    for name, seen, index in zip(names, info, section, strict=True):
-        if index and name and seen & 15 in _NAMED:
-            (others if seen > 15 else local).append(name)
-    exported = {s.name.encode() for s in symbols if s.exported} if others else set()
+    offsets = _array("I", table, layout)[:: entry // 4]
     try:
-        found = _raw_names(strings, local, limits)
-        found += (n for n in _raw_names(strings, others, limits) if n not in exported)
-    except Broken:
+        merged = _raw_names(strings, [o for o in offsets if o and strings[o - 1]], limits)
+    except (Broken, IndexError):
         return NameTable()
-    return NameTable(b"\0%b\0" % b"\0".join(found)) if found else NameTable()
+    return NameTable(b"%b%b\0" % (strings, b"\0".join(merged)) if merged else strings)
 
 
-_NAMED = frozenset((STT_OBJECT, STT_FUNC, STT_GNU_IFUNC))
 # st_info holds the binding above the type, st_other the visibility in its low bits (gABI, "Symbol Table").
 _HIGH_NIBBLE = bytes(i >> 4 for i in range(256))
 _LOW_NIBBLE = bytes(i & 15 for i in range(256))

@@ -189,7 +189,7 @@ class ElfFacts:
     verdef: tuple[VersionDef, ...] = ()
     versioned: bool = False  # DT_VERSYM is present
     symbols: tuple[Symbol, ...] = ()  # .dynsym without its null entry
-    #: Defined functions and objects of .symtab that .dynsym does not export.
+    #: What .symtab names, imports and exports included; ``hides`` tells what only it defines.
     local_names: Names = NameTable()
     x86_isa_needed: int = 0  # GNU_PROPERTY_X86_ISA_1_NEEDED bits (1 baseline, 2 v2, 4 v3, 8 v4)
     build_id: str | None = None  # hexadecimal
@@ -222,6 +222,10 @@ class ElfFacts:
         if self.type != ET_DYN or self.soname is not None:
             return False
         return self.interpreter is not None or bool(self.flags_1 & DF_1_PIE)
+
+    def hides(self, name: str) -> bool:
+        """The object contains a function or variable of that name to which no other object can bind."""
+        return name in self.local_names and all(s.name != name for s in self.symbols)
 
     @property
     def python_modules(self) -> tuple[str, ...]:
