@@ -73,10 +73,15 @@ def prepare(options: Options) -> Setting:
     return Setting(options, policy, given, environment)
 
 
+def read(path: Path, setting: Setting) -> WheelFacts:
+    """The facts of one wheel. Raises ``Unreadable`` where it cannot be read as a wheel."""
+    strings = frozenset(r.string for r in setting.policy.registrations) if setting.policy else frozenset()
+    return _read(path, strings, setting.options.jobs)
+
+
 def subject_of(path: Path, setting: Setting) -> Subject:
     """Everything that is known of one wheel. Raises ``Unreadable`` where it cannot be read as a wheel."""
-    strings = frozenset(r.string for r in setting.policy.registrations) if setting.policy else frozenset()
-    return subject_from(_read(path, strings, setting.options.jobs), setting)
+    return subject_from(read(path, setting), setting)
 
 
 def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from wheelfix.archive.directory import read_directory
+from wheelfix.archive.limits import Limits
 from wheelfix.archive.reader import read_wheel
 from wheelfix.model.wheel import WheelFacts
 from wheelfix.repair.recheck import inspector, written_facts
@@ -31,7 +33,9 @@ def pair(forge: Any) -> tuple[Path, Path]:
 
 
 def through(source: Path, written: Path, planned: WheelFacts) -> WheelFacts:
-    return written_facts(written, source, full(source), replace(planned, faults=()), INSPECT)
+    with source.open("rb") as file:
+        directory, _ = read_directory(file, Limits())
+    return written_facts(written, source, directory, full(source), replace(planned, faults=()), INSPECT)
 
 
 def test_facts_are_those_of_a_full_read(pair: tuple[Path, Path]) -> None:

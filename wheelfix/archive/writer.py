@@ -13,7 +13,7 @@ import stat
 import struct
 import tempfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,8 +89,9 @@ def write_wheel(
     level: int | None = None,
     jobs: int = 1,
     epoch: int | None = None,
+    directory: Sequence[Entry] | None = None,
 ) -> None:
-    """Write ``source`` with ``changes`` to ``target``.
+    """Write ``source`` with ``changes`` to ``target``; ``directory`` is that of the source, where it is known.
 
     ``hashes`` are the SHA-256 digests of the source's members as RECORD writes them (they were computed when the
     wheel was read); ``level`` is zlib's, 0 for stored members; ``epoch`` the time of new members in seconds
@@ -98,7 +99,9 @@ def write_wheel(
     """
     record = f"{dist_info}/RECORD"
     with source.open("rb") as file:
-        entries = {e.name: e for e in read_directory(file, Limits())[0]}
+        if directory is None:
+            directory, _ = read_directory(file, Limits())
+        entries = {e.name: e for e in directory}
         packed = _pack_all({**changes.replaced, **{n: m.data for n, m in changes.added.items()}}, level, jobs)
         items = _items(entries, changes, packed, dist_info, _dos_time(epoch))
         digests = {i.name: _row(i, hashes) for i in items if not i.name.endswith("/")}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from wheelfix.archive.directory import read_directory
-from wheelfix.archive.limits import Limits
+from wheelfix.archive.directory import Entry
 from wheelfix.archive.reader import read_member
 from wheelfix.archive.record import UNLISTED
 from wheelfix.archive.writer import Changes, NewMember, write_wheel
@@ -40,8 +39,11 @@ def apply(
     plan: Plan,
     documents: Mapping[str, bytes],
     writing: Writing,
+    directory: Sequence[Entry],
 ) -> None:
     """Write the wheel that ``plan`` makes of ``source``; ``documents`` are the contents of its new files.
+
+    ``directory`` is the source's.
 
     Raises ``EditFailed`` where an object cannot be changed or a grafted library is no longer what was
     planned with, ``OSError`` where something cannot be read or written.
@@ -49,10 +51,11 @@ def apply(
     edits = {c.member: c.change for c in plan.changes}
     moved = {move.program: move.script for move in plan.shims}
     new = {g.member: g for g in plan.grafts}
+    entries = {e.name: e for e in directory}
     tasks: dict[str, Callable[[], bytes]] = {}
     for name, change in edits.items():
         if name not in new:
-            tasks[name] = partial(_member, source, moved.get(name, name), name, change)
+            tasks[name] = partial(_member, source, entries.get(moved.get(name, name)), name, change)
     for graft in plan.grafts:
         tasks[graft.member] = partial(_grafted, graft, edits.get(graft.member))
     done = _run(tasks, writing.jobs)
@@ -61,7 +64,9 @@ def apply(
     replaced |= {move.script: shim(move.location) for move in plan.shims}
     if plan.retag is not None and wheel.dist_info is not None:
         name = f"{wheel.dist_info}/WHEEL"
-        replaced[name] = retagged(_original(source, name), plan.retag.new, plan.retag.platlib)
+        replaced[name] = retagged(
+            _original(source, entries.get(name), name), plan.retag.new, plan.retag.platlib
+        )
     added = {n: NewMember(done[n], g.mode) for n, g in new.items()}
     added |= {move.program: NewMember(done[move.program], 0o755) for move in plan.shims}
     added |= {n: NewMember(d) for n, d in documents.items()}
@@ -80,6 +85,7 @@ def apply(
         level=writing.level,
         jobs=writing.jobs,
         epoch=writing.epoch,
+        directory=directory,
     )
 
 
@@ -97,20 +103,17 @@ def _run(tasks: Mapping[str, Callable[[], bytes]], jobs: int) -> dict[str, bytes
         return {name: future.result() for name, future in futures.items()}
 
 
-def _original(source: Path, name: str) -> bytes:
+def _original(source: Path, entry: Entry | None, name: str) -> bytes:
     """The bytes of a member. Raises ``EditFailed`` where they cannot be had."""
-    limits = Limits()
     with source.open("rb") as file:
-        entries, _ = read_directory(file, limits)
-        entry = {e.name: e for e in entries}.get(name)
-        data = read_member(file, entry, limits) if entry is not None else None
+        data = read_member(file, entry) if entry is not None else None
     if data is None:
         raise EditFailed(f"{name} cannot be read")
     return data
 
 
-def _member(source: Path, name: str, planned: str, change: ElfChange) -> bytes:
-    return _edited(planned, change, _original(source, name))
+def _member(source: Path, entry: Entry | None, planned: str, change: ElfChange) -> bytes:
+    return _edited(planned, change, _original(source, entry, planned))
 
 
 def _grafted(graft: Graft, change: ElfChange | None) -> bytes:

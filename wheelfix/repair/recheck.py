@@ -8,6 +8,7 @@ are RECORD, WHEEL and METADATA.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -29,9 +30,16 @@ _PIECE = 1 << 20
 
 
 def written_facts(
-    written: Path, source: Path, before: WheelFacts, planned: WheelFacts, inspect: Inspect
+    written: Path,
+    source: Path,
+    directory: Sequence[Entry],
+    before: WheelFacts,
+    planned: WheelFacts,
+    inspect: Inspect,
 ) -> WheelFacts:
     """The facts of ``written``, made from ``source``, whose facts are ``before``; ``planned`` says where members install.
+
+    ``directory`` is the source's.
 
     The faults are those of ``planned`` and whatever is wrong with the written bytes beside them. Raises ``OSError``
     where one of the two cannot be read.
@@ -42,7 +50,7 @@ def written_facts(
     members: list[Member] = []
     with written.open("rb") as new, source.open("rb") as old:
         entries, directory_faults = read_directory(new, limits)
-        originals = {e.name: e for e in read_directory(old, limits)[0]}
+        originals = {e.name: e for e in directory}
         faults = [*planned.faults, *directory_faults]
         texts: dict[str, str] = {}
         digests: dict[str, Digest | None] = {}

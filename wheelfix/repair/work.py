@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wheelfix import audit
+from wheelfix.archive.directory import Entry, read_directory
+from wheelfix.archive.limits import Limits
 from wheelfix.model.finding import Finding
 from wheelfix.model.plan import Blocked, Plan
 from wheelfix.model.policy import PlatformPolicy
@@ -53,7 +55,7 @@ def repair(
     The output appears whole and under its final name, or not at all.
     """
     say("reading")
-    wheel = audit.subject_of(source, setting).wheel
+    wheel = audit.read(source, setting)
     say("simulating the loader")
     proposal = propose(wheel, setting, options, finder, installed(setting.environment))
     if isinstance(proposal, Blocked):
@@ -70,9 +72,11 @@ def repair(
             shutil.copyfile(source, written)
         else:
             say("writing")
-            apply(source, written, wheel, plan, documents, writing)
+            with source.open("rb") as file:
+                directory, _ = read_directory(file, Limits())
+            apply(source, written, wheel, plan, documents, writing, directory)
             say("checking the result")
-            reasons = _disagreement(written, source, wheel, plan, proposal, setting)
+            reasons = _disagreement(written, source, directory, wheel, plan, proposal, setting)
             if reasons:
                 return Blocked(wheel.filename, reasons)
         target = folder / plan.filename
@@ -102,7 +106,13 @@ def _unmake(folders: tuple[Path, ...]) -> None:
 
 
 def _disagreement(
-    written: Path, source: Path, wheel: WheelFacts, plan: Plan, proposal: Proposal, setting: audit.Setting
+    written: Path,
+    source: Path,
+    directory: Sequence[Entry],
+    wheel: WheelFacts,
+    plan: Plan,
+    proposal: Proposal,
+    setting: audit.Setting,
 ) -> tuple[str, ...]:
     """Where the audit of the written bytes says something else than the prediction did.
 
@@ -110,7 +120,7 @@ def _disagreement(
     """
     planned = planned_wheel(wheel, plan, proposal.grafted)
     strings = frozenset(r.string for r in setting.policy.registrations) if setting.policy else frozenset()
-    facts = written_facts(written, source, wheel, planned, inspector(strings))
+    facts = written_facts(written, source, directory, wheel, planned, inspector(strings))
     sized = setting.policy is not None and setting.policy.size is not None
     if not sized and _judged_alike(facts) == _judged_alike(planned):
         return ()  # the checks are pure: equal facts, equal findings
