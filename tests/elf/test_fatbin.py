@@ -11,7 +11,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wheelfix.elf.fatbin import NVIDIA_SECTIONS, amd_code, merged, nvidia_code
+from wheelfix.elf.fatbin import NVIDIA_SECTIONS, merged, nvidia_code
 from wheelfix.model.elf import DeviceCode
 
 FOLDER = Path(__file__).parent / "device_code"
@@ -31,7 +31,7 @@ def test_every_entry_that_cuobjdump_lists_is_counted_once(name: str) -> None:
     assert {f"{r.kind} {r.architecture}": r.entries for r in rows} == EXPECTED[name]
 
 
-@pytest.mark.parametrize(("name", "packed"), [("zstd", True), ("lz4", True), ("plain", False)])
+@pytest.mark.parametrize(("name", "packed"), [("zstd", True), ("lz4", True), ("ptx", True), ("plain", False)])
 def test_compressed_ptx_is_told_from_plain(name: str, packed: bool) -> None:
     rows = merged(*(nvidia_code(memoryview(s)) for s in sections(name)))
     assert [r.compressed for r in rows if r.kind == "ptx"] == [packed]
@@ -44,14 +44,72 @@ def test_sizes_never_exceed_the_section() -> None:
         assert 0 < sum(r.size for r in rows) < sum(map(len, blobs))
 
 
-def test_entries_of_an_unknown_kind_are_passed_over() -> None:
-    def entry(kind: int, arch: int) -> bytes:
-        head = struct.pack("<HHIQIIIIIIQ", kind, 0x101, 64, 8, 0, 0, 0, arch, 0, 0, 0x11).ljust(64, b"\0")
-        return head + bytes(8)
+def entry(kind: int, arch: int, flags: int = 0x11, size: int = 8, length: int = 64) -> bytes:
+    head = struct.pack("<HHIQ12xI8xQ16x", kind, 0x101, length, size, arch, flags)
+    return head + bytes(8)
 
-    body = entry(77, 90) + entry(2, 90)
-    blob = struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
-    assert nvidia_code(memoryview(blob)) == (DeviceCode("cubin", "sm_90", 1, 8),)
+
+def fat_binary(*entries: bytes) -> bytes:
+    body = b"".join(entries)
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "architecture"),
+    # What cuobjdump 13.5 calls them: cubin, relocatable ptx, tile ir, <unknown kind>.
+    [(4, "cubin", "sm_90"), (64, "ptx", "compute_90"), (128, "tile", "sm_90"), (77, "other", "sm_90")],
+)
+def test_kinds_that_the_compiler_does_not_make_are_named_as_cuobjdump_names_them(
+    kind: int, name: str, architecture: str
+) -> None:
+    blob = fat_binary(entry(kind, 90), entry(2, 80))
+    assert {(r.kind, r.architecture) for r in nvidia_code(blob)} == {(name, architecture), ("cubin", "sm_80")}
+
+
+@pytest.mark.parametrize("flag", [0x1000, 0x2000, 0x4000, 0x8000])
+def test_every_flag_that_cuobjdump_inflates_for_is_compression(flag: int) -> None:
+    assert nvidia_code(fat_binary(entry(2, 90, 0x11 | flag))) == (DeviceCode("cubin", "sm_90", 1, 8, True),)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [entry(2, 75, size=1 << 40), entry(2, 75, size=(1 << 64) - 1), entry(2, 75, length=8), entry(2, 75)[:60]],
+)
+def test_an_entry_that_cannot_be_hides_no_other_fat_binary(broken: bytes) -> None:
+    blob = fat_binary(entry(2, 80), broken) + fat_binary(entry(2, 90))
+    assert [r.architecture for r in nvidia_code(blob)] == ["sm_80", "sm_90"]
+
+
+def test_a_payload_that_is_cut_off_is_not_counted() -> None:
+    blob = fat_binary(entry(2, 80), entry(2, 90))
+    assert [r.architecture for r in nvidia_code(blob[:-1])] == ["sm_80"]
+
+
+def test_what_is_no_fat_binary_ends_the_walk() -> None:
+    # cuobjdump: "Invalid fatbin header".
+    blob = fat_binary(entry(2, 80)) + b"12345678" + fat_binary(entry(2, 90))
+    assert [r.architecture for r in nvidia_code(blob)] == ["sm_80"]
+
+
+def test_padding_between_fat_binaries_is_passed_over() -> None:
+    blob = bytes(8) + fat_binary(entry(2, 80)) + bytes(24) + fat_binary(entry(2, 90)) + bytes(40)
+    assert [r.architecture for r in nvidia_code(blob)] == ["sm_80", "sm_90"]
+
+
+def test_a_section_made_to_keep_readers_busy_is_left_after_a_while() -> None:
+    class Endless:  # a terabyte of fat binaries without entries
+        asked = 0
+
+        def __len__(self) -> int:
+            return 1 << 40
+
+        def __getitem__(self, where: slice) -> bytes:
+            self.asked += 1
+            return fat_binary()
+
+    section = Endless()
+    assert nvidia_code(section) == ()
+    assert section.asked < 3_000_000
 
 
 @settings(max_examples=300, deadline=None)
@@ -61,14 +119,3 @@ def test_damaged_sections_never_raise(at: int, junk: bytes, cut: int) -> None:
     blob[at : at + len(junk)] = junk
     for row in nvidia_code(memoryview(bytes(blob[: max(cut, 1)]))):
         assert row.entries >= 1
-
-
-def test_amd_bundles_name_their_targets() -> None:
-    def bundle(*targets: bytes) -> bytes:
-        rows = b"".join(struct.pack("<QQQ", 0, 100, len(t)) + t for t in targets)
-        return b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(targets)) + rows
-
-    blob = bundle(b"host-x86_64-unknown-linux--", b"hipv4-amdgcn-amd-amdhsa--gfx942:xnack-")
-    assert amd_code(memoryview(blob)) == (DeviceCode("hip", "gfx942:xnack-", 1, 100),)
-    assert amd_code(memoryview(blob[:40])) == ()
-    assert amd_code(memoryview(b"CCOB" + bytes(20))) == (DeviceCode("hip", "unknown", 1, 0, True),)

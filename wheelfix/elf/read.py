@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 
 from wheelfix.elf import layout as elf
 from wheelfix.elf import tables
-from wheelfix.elf.fatbin import AMD_SECTION, NVIDIA_SECTIONS, amd_code, merged, nvidia_code
+from wheelfix.elf.fatbin import NVIDIA_SECTIONS, merged, nvidia_code
 from wheelfix.elf.image import STRING_TAGS, small_image
 from wheelfix.elf.layout import Broken, Buffer, ElfLimits, Layout, Part, read_layout
+from wheelfix.elf.offload import AMD_SECTION, amd_code
 from wheelfix.elf.versions import version_definitions, version_needs
 from wheelfix.model.elf import (
     DF_SYMBOLIC,

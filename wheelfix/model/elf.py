@@ -129,10 +129,11 @@ class DeviceCode(NamedTuple):
     """GPU code of one kind for one architecture inside an object.
 
     ``architecture`` is NVIDIA's name with its suffix (``sm_90a``, ``compute_120`` for PTX) or AMD's
-    target (``gfx942``); ``size`` counts the bytes that it takes in the file, over all ``entries``.
+    target (``gfx942``, "unknown" where a compressed bundle hides it); "tile" is Tile IR and "other" a kind
+    that nobody has described; ``size`` counts the bytes that it takes in the file, over all ``entries``.
     """
 
-    kind: Literal["cubin", "ptx", "lto", "hip"]
+    kind: Literal["cubin", "ptx", "lto", "tile", "other", "hip"]
     architecture: str
     entries: int
     size: int

@@ -25,7 +25,13 @@ OBJECTS = {
     "lz4": "--compress-mode=speed -gencode arch=compute_90,code=[sm_90,compute_90]",
     "plain": "--compress-mode=none -gencode arch=compute_90,code=[sm_90,compute_90]",
     "relocatable": "-rdc=true -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=lto_90",
+    "relocatable_ptx": "-rdc=true -gencode arch=compute_90,code=[sm_90,compute_90]",
+    "linked": "-rdc=true -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]",
+    "ptx": "-gencode arch=compute_80,code=compute_80",
+    "majors": "-arch=all-major",
+    "specific_ptx": "-gencode arch=compute_103a,code=[sm_103a,compute_103a] -gencode arch=compute_120f,code=sm_120f",
 }
+LINKED = "linked"  # by nvlink, too: code for the linker stays in __nv_relfatbin beside what it linked
 KINDS = {"elf": "cubin sm_", "ptx": "ptx compute_", "nvvm": "lto lto_"}
 ENTRY = re.compile(r"^Fatbin (elf|ptx|nvvm) code:\n=+\narch = (sm_\w+)", re.MULTILINE)
 
@@ -52,11 +58,23 @@ def main() -> None:
                 str(unlinked),
             ]
             subprocess.run(compile_, check=True)
-            subprocess.run(
-                ["gcc", "-shared", "-s", "-nostdlib", str(unlinked), "-o", str(target)], check=True
-            )
+            parts = [str(unlinked)]
+            if name == LINKED:
+                parts.append(f"{folder}/linked.o")
+                link = [
+                    options.nvcc,
+                    "-dlink",
+                    "-Xcompiler",
+                    "-fPIC",
+                    *flags.split(),
+                    parts[0],
+                    "-o",
+                    parts[1],
+                ]
+                subprocess.run(link, check=True)
+            subprocess.run(["gcc", "-shared", "-s", "-nostdlib", *parts, "-o", str(target)], check=True)
         text = subprocess.run(
-            [options.cuobjdump, str(target)], check=True, capture_output=True, text=True
+            [options.cuobjdump, "-all", str(target)], check=True, capture_output=True, text=True
         ).stdout
         counted = collections.Counter(f"{KINDS[kind]}{arch[3:]}" for kind, arch in ENTRY.findall(text))
         expected[name] = dict(sorted(counted.items()))
