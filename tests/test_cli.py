@@ -164,7 +164,8 @@ def test_closed_and_full_outputs_are_no_bug(sample_wheels: Path, target: str, st
     assert done.stderr.count("\n") == (status == 2)
 
 
-def test_an_interrupt_ends_the_process_by_its_signal_and_without_a_word(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_process_by_itself_and_without_a_word(number: signal.Signals) -> None:
     code = (
         "import time, wheelfix.commands.explain as e, wheelfix.cli as c\n"
         "def slow(options): print('ready', flush=True); time.sleep(60)\n"
@@ -175,12 +176,13 @@ def test_an_interrupt_ends_the_process_by_its_signal_and_without_a_word(tmp_path
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
+    assert (process.returncode, out, err) == (-number, b"", b"")
 
 
-def test_an_interrupt_of_several_workers_leaves_neither_a_word_nor_a_process() -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_several_workers_leaves_neither_a_word_nor_a_process(number: signal.Signals) -> None:
     code = (
         "import multiprocessing, time, wheelfix.commands.explain as e, wheelfix.cli as c\n"
         "def slow(options):\n"
@@ -195,9 +197,9 @@ def test_an_interrupt_of_several_workers_leaves_neither_a_word_nor_a_process() -
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the whole group
+    os.killpg(process.pid, number)  # as a terminal does: the whole group
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (-signal.SIGINT, b"", b"")
+    assert (process.returncode, out, err) == (-number, b"", b"")
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
 

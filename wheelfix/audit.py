@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import fnmatch
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from wheelfix.elf.read import read as read_elf
 from wheelfix.elf.stream import NotHeld, Sparse, Stream
 from wheelfix.model.finding import Finding, Report, WheelReport
 from wheelfix.model.policy import PlatformPolicy, Policy
-from wheelfix.model.wheel import WheelFacts
+from wheelfix.model.wheel import Member, WheelFacts
 
 if TYPE_CHECKING:
     from wheelfix.checks.subject import Scene, Subject
@@ -63,7 +63,7 @@ def prepare(options: Options) -> Setting:
     is none, ``OSError`` for one that is not there.
     """
     policy = _policy(options.policies) if options.policies else None
-    given = tuple(_read(path, frozenset(), options.jobs) for path in _wheels_of(options.with_))
+    given = tuple(_read(path, frozenset(), options.jobs, {}) for path in _wheels_of(options.with_))
     environment = None
     if options.env is not None:
         from wheelfix.host.environment import read_environment
@@ -73,10 +73,13 @@ def prepare(options: Options) -> Setting:
     return Setting(options, policy, given, environment)
 
 
-def read(path: Path, setting: Setting) -> WheelFacts:
-    """The facts of one wheel. Raises ``Unreadable`` where it cannot be read as a wheel."""
+def read(path: Path, setting: Setting, known: Mapping[str, Member] | None = None) -> WheelFacts:
+    """The facts of one wheel; ``known`` as in ``read_wheel``.
+
+    Raises ``Unreadable`` where it cannot be read as a wheel.
+    """
     strings = frozenset(r.string for r in setting.policy.registrations) if setting.policy else frozenset()
-    return _read(path, strings, setting.options.jobs)
+    return _read(path, strings, setting.options.jobs, known or {})
 
 
 def subject_of(path: Path, setting: Setting) -> Subject:
@@ -188,11 +191,11 @@ def audit_wheels(paths: Sequence[Path], setting: Setting) -> Report:
         return Report(tuple(pool.imap(partial(audit_wheel, setting=single), paths, chunksize=1)))
 
 
-def _read(path: Path, strings: frozenset[str], jobs: int) -> WheelFacts:
+def _read(path: Path, strings: frozenset[str], jobs: int, known: Mapping[str, Member]) -> WheelFacts:
     inspect = partial(_inspect, strings=strings)
     # A string may stand anywhere in an object's data.
     hold = partial(Stream, whole=bool(strings))
-    return read_wheel(path, inspect=inspect, hold=hold, jobs=jobs, meanwhile=_import_judges)
+    return read_wheel(path, inspect=inspect, hold=hold, jobs=jobs, meanwhile=_import_judges, known=known)
 
 
 def _import_judges() -> None:

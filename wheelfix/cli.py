@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache, partial
 from typing import NoReturn
 
@@ -59,10 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.disable()
     _prepare_streams()
     _quiet_workers()
+    with suppress(ValueError):  # signals belong to the main thread
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         options = parser_for(sys.argv[1:] if argv is None else argv)
         status: int = options.run(options)
         sys.stdout.flush()
+    except _Terminated:
+        _die_of(signal.SIGTERM)
     except KeyboardInterrupt:
         _die_of(signal.SIGINT)
     except BrokenPipeError:
@@ -88,8 +93,17 @@ def _prepare_streams() -> None:
 
 @cache
 def _quiet_workers() -> None:
-    """Forked workers die of an interrupt at once, each without a traceback of its own; this process tells."""
-    os.register_at_fork(after_in_child=partial(signal.signal, signal.SIGINT, signal.SIG_DFL))
+    """Forked workers die of a signal at once, each without a traceback of its own; this process cleans up."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.register_at_fork(after_in_child=partial(signal.signal, number, signal.SIG_DFL))
+
+
+class _Terminated(BaseException):
+    """SIGTERM came (a CI system stops a job by it): what is half written is to be removed, as on an interrupt."""
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise _Terminated
 
 
 def parser_for(argv: Sequence[str]) -> argparse.Namespace:

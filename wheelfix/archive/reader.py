@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, Protocol
 
 from isal import isal_zlib
@@ -41,6 +42,7 @@ _PIECE = 1 << 18  # inflated bytes that are hashed while they are still in the p
 _INPUT = 1 << 16  # compressed bytes: what an inflater does not take at once is copied for the next call
 _WORTH_A_FORK = 12 << 20  # inflated bytes: below, one process is done before two have started
 _BATCH = 8 << 20  # inflated bytes of small members that travel together
+_NOTHING_KNOWN: Mapping[str, Member] = MappingProxyType({})
 _SCHEMES: dict[str, Scheme] = {
     "purelib": "purelib",
     "platlib": "platlib",
@@ -102,10 +104,12 @@ def read_wheel(
     jobs: int = 1,
     limits: Limits | None = None,
     meanwhile: Callable[[], None] | None = None,
+    known: Mapping[str, Member] = _NOTHING_KNOWN,
 ) -> WheelFacts:
     """All facts of one wheel; ``inspect(name, data)`` is called with every member that can be an ELF object.
 
     ``data`` is what ``hold`` kept: by default all bytes. ``meanwhile`` is called while other processes read.
+    ``known`` holds members by name whose bytes were read before, and are not read again.
     Raises ``Unreadable`` where the file is no wheel at all; whatever is wrong with a wheel that can be read
     is among its faults, and never hides the rest.
     """
@@ -123,7 +127,7 @@ def read_wheel(
             }
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from error
-    wanted, too_much = _within(limits, files.values())
+    wanted, too_much = _within(limits, (e for n, e in files.items() if n not in known))
     task = _Task(path, _algorithms(texts["RECORD"] or ""), inspect, hold, limits)
     with _reading(task, wanted, jobs) as read_all:
         rows, row_faults = parse_record(texts["RECORD"] or "")
@@ -132,7 +136,7 @@ def read_wheel(
             meanwhile()
         seen = read_all()
     dist_info = folders[0] if folders else None
-    members = tuple(_member(files[name], seen.get(name), metadata) for name in files)
+    members = tuple(_member(e, known.get(n) or seen.get(n), metadata) for n, e in files.items())
     all_faults = [*faults, *too_much]
     for name, one in seen.items():
         place = _installed(name, metadata)[0]
@@ -141,7 +145,9 @@ def read_wheel(
     all_faults += disagreements(file_name, folders, held, metadata)
     if dist_info is not None and "RECORD" in held:
         all_faults += row_faults
-        found = {n: seen[n].digest if n in seen else None for n, e in files.items() if not e.is_folder}
+        digests = {n: Digest(m.size, {"sha256": m.sha256}) if m.sha256 else None for n, m in known.items()}
+        digests |= {n: one.digest for n, one in seen.items()}
+        found = {n: digests.get(n) for n, e in files.items() if not e.is_folder}
         all_faults += compare(rows, found, dist_info)
     return WheelFacts(
         filename=path.name,
@@ -201,8 +207,10 @@ def _placed(fault: Fault, place: str) -> Fault:
     return fault if fault.member is not None else Fault(fault.rule, fault.message, place, fault.evidence)
 
 
-def _member(entry: Entry, seen: _Seen | None, metadata: Metadata) -> Member:
+def _member(entry: Entry, seen: _Seen | Member | None, metadata: Metadata) -> Member:
     path, scheme = _installed(entry.name, metadata)
+    if isinstance(seen, Member):
+        return replace(seen, path=path, scheme=scheme, mode=entry.mode, compressed=entry.compressed)
     return Member(
         name=entry.name,
         path=path,

@@ -21,7 +21,7 @@ from wheelfix.repair.buildhost import installed
 from wheelfix.repair.documents import Owner, with_documents
 from wheelfix.repair.predict import outcome, planned_wheel
 from wheelfix.repair.propose import Proposal, RepairOptions, propose
-from wheelfix.repair.recheck import inspector, written_facts
+from wheelfix.repair.recheck import copies
 from wheelfix.repair.supply import Find
 
 _FAULT = "the written wheel is not what the simulation said, which is a fault of wheelfix"
@@ -119,8 +119,8 @@ def _disagreement(
     Sizes alone are not predicted: an error that comes from one is a reason of its own.
     """
     planned = planned_wheel(wheel, plan, proposal.grafted)
-    strings = frozenset(r.string for r in setting.policy.registrations) if setting.policy else frozenset()
-    facts = written_facts(written, source, directory, wheel, planned, inspector(strings))
+    facts = audit.read(written, setting, copies(written, source, directory, wheel))
+    facts = replace(facts, faults=(*planned.faults, *facts.faults))
     sized = setting.policy is not None and setting.policy.size is not None
     if not sized and _judged_alike(facts) == _judged_alike(planned):
         return ()  # the checks are pure: equal facts, equal findings
