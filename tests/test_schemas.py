@@ -175,7 +175,7 @@ def test_a_plan_with_every_action() -> None:
     assert {a["action"] for a in said["wheels"][0]["actions"]} == set(listed)
 
 
-@pytest.mark.parametrize("kind", ["cubin", "ptx", "lto", "hip"])
+@pytest.mark.parametrize("kind", ["cubin", "ptx", "lto", "tile", "other", "hip"])
 def test_device_code(kind: Any) -> None:
     facts = ElfFacts(device_code=(DeviceCode(kind, "sm_90a", 2, 100, True),))
     member = Member("w/_e.so", "w/_e.so", content="elf", elf=facts)

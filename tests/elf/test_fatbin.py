@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelfix.elf.fatbin import NVIDIA_SECTIONS, merged, nvidia_code
+from wheelfix.elf.read import read
 from wheelfix.model.elf import DeviceCode
 
 FOLDER = Path(__file__).parent / "device_code"
@@ -29,6 +30,13 @@ def sections(name: str) -> list[bytes]:
 def test_every_entry_that_cuobjdump_lists_is_counted_once(name: str) -> None:
     rows = merged(*(nvidia_code(memoryview(s)) for s in sections(name)))
     assert {f"{r.kind} {r.architecture}": r.entries for r in rows} == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_an_object_has_what_all_its_sections_of_device_code_hold(name: str) -> None:
+    facts = read((FOLDER / f"{name}.so").read_bytes()).facts
+    assert facts is not None
+    assert {f"{r.kind} {r.architecture}": r.entries for r in facts.device_code} == EXPECTED[name]
 
 
 @pytest.mark.parametrize(("name", "packed"), [("zstd", True), ("lz4", True), ("ptx", True), ("plain", False)])

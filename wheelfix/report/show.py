@@ -11,6 +11,7 @@ from wheelfix.model.elf import ElfFacts
 from wheelfix.model.policy import Libc
 from wheelfix.model.wheel import Member, WheelFacts
 from wheelfix.repair.show import megabytes
+from wheelfix.report import device_code
 from wheelfix.report.escape import plain
 from wheelfix.report.json import dumped
 
@@ -85,9 +86,9 @@ def as_text(wheels: Sequence[Shown], *, cuda: bool = False, width: int = 80, col
         if shown.objects:
             console.print()
             _objects(console, shown.objects)
-        if cuda:
+        if cuda and shown.wheel is not None:
             console.print()
-            _device_code(console, shown.objects)
+            device_code.print_table(console, shown.wheel)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n" if file.tell() else ""
 
 
@@ -102,7 +103,7 @@ def _wheel(shown: Shown, cuda: bool) -> dict[str, Any]:
     wheel = shown.wheel
     if wheel is None:
         return {"path": shown.path, "error": shown.error}
-    return {
+    told = {
         "path": shown.path,
         "error": None,
         "name": wheel.name,
@@ -123,6 +124,9 @@ def _wheel(shown: Shown, cuda: bool) -> dict[str, Any]:
         ],
         "objects": [_object(o, cuda) for o in shown.objects],
     }
+    if cuda:
+        told["device_code"] = device_code.totals_as_json(wheel)
+    return told
 
 
 def _object(shown: Object, cuda: bool) -> dict[str, Any]:
@@ -141,16 +145,7 @@ def _object(shown: Object, cuda: bool) -> dict[str, Any]:
         "cxx_runtime": shown.runtime,
     }
     if cuda:
-        told["device_code"] = [
-            {
-                "kind": c.kind,
-                "architecture": c.architecture,
-                "entries": c.entries,
-                "size": c.size,
-                "compressed": c.compressed,
-            }
-            for c in facts.device_code
-        ]
+        told["device_code"] = [device_code.as_json(c) for c in facts.device_code]
     return told
 
 
@@ -224,28 +219,3 @@ def _objects(console: Console, objects: Sequence[Object]) -> None:
             lines.append(f"needs {' '.join(shown.facts.needed)}")
         for line in lines:
             console.print(Padding(Text(plain(line)), (0, 0, 0, 4)))
-
-
-def _device_code(console: Console, objects: Sequence[Object]) -> None:
-    """What each architecture costs in the wheel, largest first."""
-    from rich.table import Table
-    from rich.text import Text
-
-    rows = [(o.member.path, c) for o in objects for c in o.facts.device_code]
-    if not rows:
-        console.print("  no device code")
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("device code in", "kind", "architecture"):
-        table.add_column(name, overflow="fold")
-    for name in ("entries", "size"):
-        table.add_column(name, justify="right")
-    for path, code in sorted(rows, key=lambda row: (row[0], -row[1].size)):
-        table.add_row(
-            Text(plain(path)),
-            f"{code.kind}{', compressed' if code.compressed else ''}",
-            Text(plain(code.architecture)),
-            str(code.entries),
-            megabytes(code.size),
-        )
-    console.print(table)
