@@ -76,6 +76,39 @@ def test_ptx_for_the_newest_architecture_is_enough() -> None:
     )
 
 
+@pytest.mark.parametrize("special", ["compute_90a", "compute_100f"])
+def test_ptx_of_one_architecture_or_family_is_none_for_later_gpus(special: str) -> None:
+    # CUDA C++ Programming Guide, "Architecture-Specific Features": such code is not forward compatible.
+    (finding,) = judged(cubin("sm_90a"), ptx(special), cuda=Cuda("p:cuda", None, "newest"))
+    assert (finding.rule, special in finding.message) == ("cuda-ptx-missing", True)
+    assert "cannot run it" in finding.message
+
+
+def test_newer_gpus_run_what_is_compiled_from_older_ptx() -> None:
+    (finding,) = judged(cubin("sm_80"), cubin("sm_90a"), ptx("compute_80"))
+    assert finding.rule == "cuda-ptx-missing"
+    assert "compiles from compute_80" in finding.message
+    assert "cannot" not in finding.message
+
+
+def test_an_object_of_ptx_alone_lacks_every_architecture_and_no_ptx() -> None:
+    found = judged(ptx("compute_80"), cuda=Cuda("p:cuda", ("sm_80", "sm_90"), "newest"))
+    assert [f.rule for f in found] == ["cuda-arch-missing", "cuda-arch-missing"]
+    assert [arch for arch in ("sm_80", "sm_90") if any(f"code for {arch}" in f.message for f in found)] == [
+        "sm_80",
+        "sm_90",
+    ]
+
+
+def test_the_suffix_is_part_of_an_architecture() -> None:
+    found = judged(cubin("sm_90a"), cuda=Cuda("p:cuda", ("sm_90",), "any"))
+    assert [f.rule for f in found] == ["cuda-arch-missing", "cuda-arch-unexpected"]
+
+
+def test_device_code_of_amd_is_not_judged_by_cuda_architectures() -> None:
+    assert judged(DeviceCode("hip", "gfx942", 1, 100), cuda=WANTED) == []
+
+
 def test_ptx_where_the_policy_wants_none_is_unexpected() -> None:
     (finding,) = judged(cubin("sm_90"), ptx("compute_90"), cuda=Cuda("p:cuda", None, "none"))
     assert (finding.rule, finding.policy) == ("cuda-arch-unexpected", "p:cuda.ptx")
@@ -87,6 +120,12 @@ def test_two_majors_in_one_closure_are_told_and_an_error_under_a_policy() -> Non
     (plain,) = judged(needed=libraries)
     (strict,) = judged(needed=libraries, cuda=Cuda("p:cuda"))
     assert (plain.rule, plain.severity, strict.severity) == ("cuda-major-mixed", "info", "error")
+
+
+@pytest.mark.parametrize("inside", ["libcudart-faf08d9a.so.12", "libcudart.faf08d9a.so.12"])
+def test_a_library_that_was_put_into_the_wheel_has_a_major_all_the_same(inside: str) -> None:
+    (finding,) = judged(needed=("libcudart.so.13", inside))
+    assert (finding.rule, inside in finding.message) == ("cuda-major-mixed", True)
 
 
 @pytest.mark.rule("cuda-major-mixed", fires=False)

@@ -59,9 +59,11 @@ PTX_MISSING = Rule(
     severity="error",
     what="An object holds machine code for its newest architecture but no PTX for it.",
     why=(
-        "PTX is what the driver compiles for GPUs that are newer than the wheel. Without it the wheel stops"
+        "PTX is what the driver compiles for GPUs that are newer than the wheel. Without any the wheel stops"
         " at the generation of its newest cubin, and users of the next one get"
-        " `no kernel image is available`."
+        " `no kernel image is available`; with older PTX they get kernels that know nothing of what the newest"
+        " architecture added. PTX for one architecture (`compute_90a`) or family (`compute_100f`) is not"
+        " compiled for any other."
     ),
     fix=(
         "Keep PTX for the newest architecture:\n\n"
@@ -88,8 +90,10 @@ MAJOR_MIXED = Rule(
 RULES = (ARCH_MISSING, ARCH_UNEXPECTED, PTX_MISSING, MAJOR_MIXED)
 
 # Libraries of the toolkit whose SONAME carries the toolkit's major version (cuFFT, cuRAND, cuSOLVER and
-# cuSPARSE count on their own).
-_TOOLKIT = re.compile(r"(?:libcudart|libcublas|libcublasLt|libnvrtc|libnvJitLink|libnvblas)\.so\.(\d+)")
+# cuSPARSE count on their own). One that was put into a wheel has a hash behind its name, after "-" or ".".
+_TOOLKIT = re.compile(
+    r"(?:libcudart|libcublas|libcublasLt|libnvrtc|libnvJitLink|libnvblas)(?:[-.][0-9a-f]{8})?\.so\.(\d+)"
+)
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -144,11 +148,17 @@ def _ptx(
                 evidence=evidence,
             )
     newest = max(map(_number, cubins), default=0)
-    if wanted == "newest" and newest and not any(_number(p) >= newest for p in ptx):
+    # "a" and "f" at the end: for this architecture, this family alone (nvcc's manual, "GPU Feature List").
+    forward = [p for p in ptx if not p.endswith(("a", "f"))]
+    if wanted == "newest" and newest and not any(_number(p) >= newest for p in forward):
         yield PTX_MISSING.finding(
-            f"{path} holds machine code up to sm_{newest} but no PTX for it"
+            f"{path} holds machine code up to sm_{newest} but no PTX for it that later GPUs can use"
             + (f" (PTX: {_listed(ptx)})" if ptx else "")
-            + ": GPUs of a later generation cannot run it",
+            + (
+                f": they run what the driver compiles from {max(forward, key=_number)}"
+                if forward
+                else ": GPUs of a later generation cannot run it"
+            ),
             member=path,
             severity="error" if cuda is not None else "info",
             policy=f"{cuda.key}.ptx" if cuda is not None else None,
