@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports check real docs bench clean
+.PHONY: demo test lint types imports check real docs bench fuzz clean
 
 demo: .venv/installed
 	@BIN=$(BIN) sh sample_wheels/demo.sh
@@ -30,6 +30,10 @@ imports: .venv/developing
 
 docs: .venv/installed
 	$(BIN)/python docs/make.py
+
+# Half an hour of mutated inputs; SEED=... for other ones.
+fuzz: .venv/developing
+	$(BIN)/python -m tests.fuzz --count 200000 --seed $(or $(SEED),1)
 
 bench: .venv/developing
 	$(BIN)/python benchmarks/bench.py

@@ -10,7 +10,7 @@ import datetime
 import fnmatch
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -19,6 +19,7 @@ from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
 from wheelfix.elf.read import read as read_elf
 from wheelfix.elf.stream import NotHeld, Sparse, Stream
 from wheelfix.model.finding import Finding, Report, WheelReport
+from wheelfix.model.limits import Limits
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.wheel import Member, WheelFacts
 
@@ -44,6 +45,7 @@ class Options:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     today: datetime.date | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,8 @@ def prepare(options: Options) -> Setting:
     Raises ``PolicyErrors`` for a policy that does not validate, ``Unreadable`` for a given wheel that
     is none, ``OSError`` for one that is not there.
     """
-    policy = _policy(options.policies) if options.policies else None
-    given = tuple(_read(path, frozenset(), options.jobs, {}) for path in _wheels_of(options.with_))
+    policy = _policy(options.policies, options.limits) if options.policies else None
+    given = tuple(_read(path, frozenset(), options, {}) for path in _wheels_of(options.with_))
     environment = None
     if options.env is not None:
         from wheelfix.host.environment import read_environment
@@ -79,7 +81,7 @@ def read(path: Path, setting: Setting, known: Mapping[str, Member] | None = None
     Raises ``Unreadable`` where it cannot be read as a wheel.
     """
     strings = frozenset(r.string for r in setting.policy.registrations) if setting.policy else frozenset()
-    return _read(path, strings, setting.options.jobs, known or {})
+    return _read(path, strings, setting.options, known or {})
 
 
 def subject_of(path: Path, setting: Setting) -> Subject:
@@ -96,7 +98,7 @@ def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
 
     options = setting.options
     judged = _platforms(wheel, setting)
-    policy = setting.policy or _policy(_policies_by_tag(judged))
+    policy = setting.policy or _policy(_policies_by_tag(judged), options.limits)
     required, all_known = required_distributions(wheel, setting.given)
     elsewhere = setting.environment.distributions if setting.environment else frozenset()
     return Subject(
@@ -191,11 +193,19 @@ def audit_wheels(paths: Sequence[Path], setting: Setting) -> Report:
         return Report(tuple(pool.imap(partial(audit_wheel, setting=single), paths, chunksize=1)))
 
 
-def _read(path: Path, strings: frozenset[str], jobs: int, known: Mapping[str, Member]) -> WheelFacts:
-    inspect = partial(_inspect, strings=strings)
+def _read(path: Path, strings: frozenset[str], options: Options, known: Mapping[str, Member]) -> WheelFacts:
+    limits = options.limits
+    inspect = partial(_inspect, strings=strings, limits=limits)
     # A string may stand anywhere in an object's data.
-    hold = partial(Stream, whole=bool(strings))
-    return read_wheel(path, inspect=inspect, hold=hold, jobs=jobs, meanwhile=_import_judges, known=known)
+    return read_wheel(
+        path,
+        inspect=inspect,
+        hold=partial(Stream, whole=bool(strings), limits=limits),
+        jobs=options.jobs,
+        limits=limits,
+        meanwhile=_import_judges,
+        known=known,
+    )
 
 
 def _import_judges() -> None:
@@ -208,16 +218,16 @@ def _import_judges() -> None:
     import wheelfix.world  # noqa: F401
 
 
-def _policy(names: Sequence[str]) -> Policy:
+def _policy(names: Sequence[str], limits: Limits) -> Policy:
     from wheelfix.checks import RULES
     from wheelfix.policy.load import load_policies
 
-    return load_policies(names, known_rules=RULES)
+    return load_policies(names, known_rules=RULES, limits=limits)
 
 
-def _inspect(name: str, data: bytes | Sparse, strings: frozenset[str]) -> Inspected | None:
+def _inspect(name: str, data: bytes | Sparse, strings: frozenset[str], limits: Limits) -> Inspected | None:
     try:
-        seen = read_elf(data, name=name, strings=strings)
+        seen = read_elf(data, name=name, strings=strings, limits=limits)
     except NotHeld:
         return None
     return Inspected(seen.content, seen.facts, seen.faults)

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from wheelfix.archive.directory import unsafe
-from wheelfix.archive.limits import Limits
 from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
+from wheelfix.model.limits import Limits
 from wheelfix.model.wheel import WheelFacts
 
 MakeWheel = Callable[..., Path]

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wheelfix.elf.layout import ElfLimits
 from wheelfix.elf.read import ElfRead, read
+from wheelfix.model.limits import Limits
 
 Compile = Callable[..., Path]
 Make = Callable[..., bytes]
@@ -196,13 +196,13 @@ def test_any_page_size_of_the_linker_is_fine(compiled: Compile, size: int) -> No
 def test_counts_beyond_the_limits_are_told_before_anything_is_read(make: Make) -> None:
     assert rules(read(patched(make(), 56, "<H", 0xFFFF))) == ["elf-limit"]
     many = make(symbols=[(f"s{i}", 0x12, 0) for i in range(50)])
-    assert rules(read(many, limits=ElfLimits(symbols=40))) == ["elf-limit"]
-    assert rules(read(make(needed=["libx.so"] * 50), limits=ElfLimits(dynamic=40))) == ["elf-limit"]
+    assert rules(read(many, limits=Limits(symbols=40))) == ["elf-limit"]
+    assert rules(read(make(needed=["libx.so"] * 50), limits=Limits(dynamic=40))) == ["elf-limit"]
     wanted = [("libx.so", [(f"V{i}", 0, i + 2) for i in range(50)])]
-    assert rules(read(make(verneed=wanted), limits=ElfLimits(versions=40))) == ["elf-limit"]
+    assert rules(read(make(verneed=wanted), limits=Limits(versions=40))) == ["elf-limit"]
     long = make(soname="x" * 500)
-    assert rules(read(long, limits=ElfLimits(string=400))) == ["elf-limit"]
-    assert read(long, limits=ElfLimits(string=500)).faults == ()
+    assert rules(read(long, limits=Limits(string=400))) == ["elf-limit"]
+    assert read(long, limits=Limits(string=500)).faults == ()
 
 
 def test_a_number_of_sections_that_no_file_holds_is_no_reason_to_wait(compiled: Compile) -> None:
@@ -224,7 +224,7 @@ def test_ends_of_one_long_string_do_not_multiply(make: Make) -> None:
     for i in range(1, 20_001):
         struct.pack_into("<I", table, symbols + 24 * i, at - base + i)
     assert start
-    assert rules(read(bytes(table), limits=ElfLimits(names=100_000_000))) == ["elf-limit"]
+    assert rules(read(bytes(table), limits=Limits(names=100_000_000))) == ["elf-limit"]
 
 
 def versions_at(blob: bytes) -> int:

@@ -225,7 +225,7 @@ VALUES = st.recursive(
 def test_wrong_types_give_errors_and_never_raise(section: str, value: object) -> None:
     from wheelfix.policy.load import _policy, _Reading
 
-    reading = _Reading(())
+    reading = _Reading((), 1 << 20)
     policy = _policy(reading, {"schema": 1, section: value}, "f.toml", "f")
     assert isinstance(policy, Policy)
     assert all(e.file == "f.toml" for e in reading.errors)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from wheelfix.archive.directory import read_directory
-from wheelfix.archive.limits import Limits
 from wheelfix.audit import Options, prepare, read
+from wheelfix.model.limits import Limits
 from wheelfix.model.wheel import WheelFacts
 from wheelfix.repair.recheck import copies
 

@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from wheelfix.archive.limits import Limits, Unreadable
+from wheelfix.archive.limits import Unreadable
 from wheelfix.model.finding import Fault
+from wheelfix.model.limits import Limits
 
 STORED, DEFLATED = 0, 8
-ENCRYPTED, DESCRIPTOR, UTF8 = 0x1, 0x8, 0x800
+ENCRYPTED, DESCRIPTOR, PATCH, STRONGLY_ENCRYPTED, UTF8 = 0x1, 0x8, 0x20, 0x40, 0x800
 UNIX = 3  # "version made by", upper byte
 
 _END = struct.Struct("<4s4H2LH")
@@ -139,7 +140,9 @@ def _central(file: BinaryIO, size: int, limits: Limits) -> tuple[int, int, int, 
     elif disk:
         raise Unreadable("it is one part of an archive that spans several files")
     if count > limits.members:
-        raise Unreadable(f"it announces {count} entries; more than {limits.members} are not read")
+        raise Unreadable(
+            f"it announces {count} entries; more than {limits.members} are not read (--limit members=N)"
+        )
     shift = end - length - offset
     if shift < 0:
         raise Unreadable("its central directory lies outside the file")
@@ -157,6 +160,8 @@ def _entry(
     plain, packed, offset = _zip64(extra, plain, packed, offset)
     offset += shift
     faults: list[Fault] = []
+    if (damage := _damage(extra, fields[9], fields[8], fields[16])) is not None:
+        faults.append(_disagree(f"{name}: its extra field {damage}, so that pip refuses the archive", name))
     data_offset = None
     # Beside the central directory, which is read in pieces of its own.
     local = os.pread(file.fileno(), _LOCAL.size + len(raw) + _EXTRA, min(offset, size))
@@ -230,12 +235,31 @@ def _zip64(extra: bytes, plain: int, packed: int, offset: int) -> tuple[int, int
     return plain, packed, offset
 
 
+def _damage(extra: bytes, plain: int, packed: int, offset: int) -> str | None:
+    """Why ``zipfile`` refuses the extra field of an entry of the central directory, None where it does not."""
+    at = 0
+    while at + 4 <= len(extra):
+        kind, length = struct.unpack_from("<HH", extra, at)
+        if at + 4 + length > len(extra):
+            return f"ends inside its part {kind:#06x}"
+        if kind == 1:
+            wanted = 8 * sum(value in (_MOST, (1 << 64) - 1) for value in (plain, packed, offset))
+            if length < wanted:
+                return f"holds {length} bytes of ZIP64 sizes and offsets instead of {wanted}"
+        at += 4 + length
+    return None
+
+
 def _names(entries: list[Entry], limits: Limits) -> Iterator[Fault]:
     seen: dict[str, Entry] = {}
     for entry in entries:
         name = entry.name
         if len(entry.raw_name) > limits.name_length:
-            yield Fault("archive-limit", f"a member's name has {len(entry.raw_name)} bytes", name[:80])
+            yield Fault(
+                "archive-limit",
+                f"a member's name has {len(entry.raw_name)} bytes (--limit name-length=N)",
+                name[:80],
+            )
         reason = unsafe(name)
         if entry.flags & UTF8 and reason is None:
             try:

@@ -19,8 +19,16 @@ from typing import Any, BinaryIO, Protocol
 
 from isal import isal_zlib
 
-from wheelfix.archive.directory import DEFLATED, ENCRYPTED, STORED, Entry, read_directory
-from wheelfix.archive.limits import Limits, Unreadable
+from wheelfix.archive.directory import (
+    DEFLATED,
+    ENCRYPTED,
+    PATCH,
+    STORED,
+    STRONGLY_ENCRYPTED,
+    Entry,
+    read_directory,
+)
+from wheelfix.archive.limits import Unreadable
 from wheelfix.archive.metadata import (
     Metadata,
     disagreements,
@@ -31,6 +39,7 @@ from wheelfix.archive.metadata import (
 from wheelfix.archive.record import Digest, compare, encoded, parse_record
 from wheelfix.model.elf import ElfFacts
 from wheelfix.model.finding import Fault
+from wheelfix.model.limits import Limits
 from wheelfix.model.wheel import Content, Member, Scheme, WheelFacts
 
 __all__ = ["Hold", "Inspect", "Inspected", "Limits", "Unreadable", "read_member", "read_wheel"]
@@ -246,7 +255,7 @@ def _within(limits: Limits, entries: Iterable[Entry]) -> tuple[list[Entry], list
             faults.append(
                 Fault(
                     "archive-limit",
-                    f"{entry.name} claims {entry.size} bytes, {total} with all before it: not read",
+                    f"{entry.name} claims {entry.size} bytes, {total} with all before it: not read (--limit member=N, total=N)",
                     entry.name,
                     {"size": entry.size, "total": total},
                 )
@@ -375,10 +384,12 @@ def _read(file: BinaryIO, entry: Entry, task: _Task) -> _Seen:
     inspected: Inspected | None = Inspected("text" if text else "other")
     if held is not None or (size == 0 and _named_like_elf(entry.name)):
         inspected = task.inspect(entry.name, held.data() if held is not None else b"")
-        if inspected is None:
+        if inspected is None and size <= limits.held:
             del held
             inspected = task.inspect(entry.name, b"".join(_pieces(file, entry)))
-    inspected = inspected or Inspected()
+    if inspected is None:
+        message = f"reading {entry.name} would take more than {limits.held} bytes of memory (--limit held=N)"
+        inspected = Inspected("elf", None, (Fault("elf-limit", message, evidence={"limit": limits.held}),))
     return _Seen(digest, inspected, tuple(faults), _ctypes_names(b"".join(source or ())))
 
 
@@ -391,8 +402,10 @@ def _ctypes_names(source: bytes) -> tuple[str, ...]:
 
 def _refusal(entry: Entry) -> Fault | None:
     """Why a member's bytes cannot be had, or None."""
-    if entry.flags & ENCRYPTED:
+    if entry.flags & (ENCRYPTED | STRONGLY_ENCRYPTED):
         return Fault("zip-unsupported", f"{entry.name} is encrypted; installers cannot read it", entry.name)
+    if entry.flags & PATCH:
+        return Fault("zip-unsupported", f"{entry.name} is a patch of another file, not a file", entry.name)
     if entry.method not in (STORED, DEFLATED):
         return Fault(
             "zip-unsupported",

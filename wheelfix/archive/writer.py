@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wheelfix.archive.directory import DEFLATED, STORED, UNIX, UTF8, Entry, read_directory
-from wheelfix.archive.limits import Limits
 from wheelfix.archive.record import Row, encoded, format_record
+from wheelfix.model.limits import Limits
 
 _PIECE = 1 << 20
 _MOST32 = 0xFFFFFFFF

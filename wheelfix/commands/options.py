@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wheelfix.audit import Options
+    from wheelfix.model.limits import Limits
 
 
 class UsageError(Exception):
@@ -48,6 +50,19 @@ def add_world(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None
         default=[],
         metavar="DIRS",
         help="LD_LIBRARY_PATH of that machine: folders of site-packages (of this machine with --baseline host)",
+    )
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """``--limit``: how much of an input is read before it is refused."""
+    parser.add_argument(
+        "--limit",
+        dest="limits",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="read more, or less, of an input before it is refused: members=200000, held=2G, ...; a finding that a"
+        " limit was met names it",
     )
 
 
@@ -115,7 +130,27 @@ def audit_options(options: argparse.Namespace) -> Options:
         jobs=chosen.get("jobs", 1),
         select=_known(chosen.get("select", ())),
         ignore=_known(chosen.get("ignore", ())),
+        limits=_limits(chosen.get("limits", ())),
     )
+
+
+def _limits(asked: Sequence[str]) -> Limits:
+    from dataclasses import fields, replace
+
+    from wheelfix.model.limits import Limits
+
+    names = {f.name.replace("_", "-"): f.name for f in fields(Limits)}
+    chosen: dict[str, int] = {}
+    for text in asked:
+        name, _, number = text.partition("=")
+        if name not in names:
+            raise UsageError(f"--limit {text}: there is no limit {name!r}; there are {', '.join(names)}")
+        scale = 1 << {"K": 10, "M": 20, "G": 30}.get(number[-1:].upper(), 0)
+        digits = number if scale == 1 else number[:-1]
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or not int(digits):
+            raise UsageError(f"--limit {text}: give a number, like {name}=1000 or {name}=2G")
+        chosen[names[name]] = int(digits) * scale
+    return replace(Limits(), **chosen)
 
 
 def closest(name: str, names: list[str]) -> str:

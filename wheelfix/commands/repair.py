@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfix.commands.options import UsageError, add_exclude, add_jobs, add_world, audit_options
+from wheelfix.commands.options import UsageError, add_exclude, add_jobs, add_limits, add_world, audit_options
 
 if TYPE_CHECKING:
     from wheelfix import audit
@@ -84,6 +84,7 @@ def add_parser(subparsers: Any) -> None:
     )
     add("-v", "--verbose", action="store_true", help="every change with its reason")
     add_jobs(parser)
+    add_limits(parser)
     add_world(parser, baseline=False)
     parser.set_defaults(run=run)
 

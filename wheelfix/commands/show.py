@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfix.commands.options import add_exclude, add_jobs, add_world, audit_options
+from wheelfix.commands.options import add_exclude, add_jobs, add_limits, add_world, audit_options
 
 if TYPE_CHECKING:
     from wheelfix.audit import Setting
@@ -44,6 +44,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--cuda", action="store_true", help="device code by object and architecture, too")
     add_exclude(parser)
     add_jobs(parser)
+    add_limits(parser)
     add_world(parser)
     parser.set_defaults(run=run)
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from wheelfix.commands.options import add_exclude, add_world, audit_options
+from wheelfix.commands.options import add_exclude, add_limits, add_world, audit_options
 
 _EPILOG = """\
 examples:
@@ -34,6 +34,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--json", action="store_true", help="every binding as JSON (wheelfix/symbols/1)")
     parser.add_argument("-v", "--verbose", action="store_true", help="list all names, count none")
     add_exclude(parser)
+    add_limits(parser)
     add_world(parser)
     parser.set_defaults(run=run)
 

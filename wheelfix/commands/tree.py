@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfix.commands.options import add_exclude, add_world, audit_options
+from wheelfix.commands.options import add_exclude, add_limits, add_world, audit_options
 
 if TYPE_CHECKING:
     from wheelfix.audit import Setting
@@ -33,6 +33,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("file", metavar="WHEEL|ELF", type=Path)
     parser.add_argument("--json", action="store_true", help="every edge as JSON (wheelfix/tree/1)")
     add_exclude(parser)
+    add_limits(parser)
     add_world(parser)
     parser.set_defaults(run=run)
 

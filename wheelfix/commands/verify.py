@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfix.commands.options import add_exclude, add_jobs, add_rules, add_world, audit_options
+from wheelfix.commands.options import add_exclude, add_jobs, add_limits, add_rules, add_world, audit_options
 
 if TYPE_CHECKING:
     from wheelfix.model.finding import Report
@@ -51,6 +51,7 @@ def add_parser(subparsers: Any) -> None:
     add("-o", "--output", type=Path, metavar="FILE", help="write the report here instead of standard output")
     add("-v", "--verbose", action="store_true", help="notes and evidence too")
     add_jobs(parser)
+    add_limits(parser)
     add_world(parser)
     parser.set_defaults(run=run)
 

@@ -31,13 +31,14 @@ from wheelfix.elf.layout import (
     DT_STRTAB,
     DT_VERDEF,
     DT_VERNEED,
+    SHT_SYMTAB,
     Broken,
-    ElfLimits,
     read_layout,
 )
 from wheelfix.elf.proof import EditFailed, prove
 from wheelfix.elf.versions import version_records
 from wheelfix.model.elf import PT_DYNAMIC
+from wheelfix.model.limits import Limits
 from wheelfix.model.plan import ElfChange
 
 # Those, and DT_CONFIG, DT_DEPAUDIT and DT_AUDIT, which may share their strings with what is changed.
@@ -50,6 +51,9 @@ _PATH_TAGS = {"rpath": DT_RPATH, "runpath": DT_RUNPATH}
 # Page sizes for the segment that patchelf adds, by e_machine: the largest that kernels of AArch64, PowerPC64 and
 # LoongArch use, whatever the machine that runs patchelf has.
 _PAGE_SIZES = {183: 65536, 21: 65536, 258: 65536}
+
+# Names of the sections that strip takes away for what they hold (elf.c of BFD).
+_DEBUGGING = (".debug", ".zdebug", ".gnu.debuglto_.debug_", ".gnu.linkonce.wi.", ".stab", ".line", ".gdb_index")
 
 _TIMEOUT = 600  # seconds; patchelf takes one or two for the largest objects
 
@@ -129,7 +133,7 @@ class _Dynamic:
     """The dynamic segment, its string table and verneed of one object while they are changed in place."""
 
     def __init__(self, data: bytes) -> None:
-        limits = ElfLimits()
+        limits = Limits()
         layout, _ = read_layout(data, limits)
         segment = next((s for s in reversed(layout.segments) if s.kind == PT_DYNAMIC), None)
         place = layout.room(segment.vaddr) if segment is not None else None
@@ -243,7 +247,13 @@ class _Dynamic:
 
 
 def _strip(data: bytes) -> bytes:
-    """The object without symbol table and debugging information, by the ``strip`` of this machine."""
+    """The object without symbol table and debugging information, by the ``strip`` of this machine.
+
+    One that has neither stays as it is: strip lays the whole file out anew, and damages what patchelf wrote.
+    """
+    layout, _ = read_layout(data, Limits())
+    if not any(s.kind == SHT_SYMTAB or s.name.startswith(_DEBUGGING) for s in layout.sections):
+        return data
     tool = shutil.which("strip")
     if tool is None:
         raise EditFailed("strip is not installed (it comes with binutils)")
@@ -253,7 +263,7 @@ def _strip(data: bytes) -> bytes:
 def _patchelf(data: bytes, change: ElfChange) -> bytes:
     """One call of patchelf for everything that it can do."""
     command = [find_patchelf()]
-    layout, _ = read_layout(data, ElfLimits())
+    layout, _ = read_layout(data, Limits())
     if layout.machine in _PAGE_SIZES:
         command += ["--page-size", str(_PAGE_SIZES[layout.machine])]
     if change.soname is not None:

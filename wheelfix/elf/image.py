@@ -20,15 +20,15 @@ from wheelfix.elf.layout import (
     DT_STRTAB,
     Broken,
     Buffer,
-    ElfLimits,
     Layout,
 )
 from wheelfix.model.elf import ET_CORE, ET_DYN, PT_DYNAMIC, PT_GNU_PROPERTY, PT_LOAD, PT_NOTE, ElfFacts
+from wheelfix.model.limits import Limits
 
 STRING_TAGS = (DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH, DT_FILTER, DT_AUXILIARY)
 
 
-def small_image(data: Buffer, layout: Layout, strings: bytes, limits: ElfLimits) -> bytes:
+def small_image(data: Buffer, layout: Layout, strings: bytes, limits: Limits) -> bytes:
     """An ELF file with the same dynamic strings and notes as the object.
 
     Empty where the object has none of them. Raises ``Broken`` where one of them cannot be read whole.
@@ -56,12 +56,15 @@ def small_image(data: Buffer, layout: Layout, strings: bytes, limits: ElfLimits)
     return _assemble(layout, parts) if parts else b""
 
 
-def _notes(data: Buffer, layout: Layout, limits: ElfLimits) -> list[tuple[int, int, bytes]]:
+def _notes(data: Buffer, layout: Layout, limits: Limits) -> list[tuple[int, int, bytes]]:
     found = []
     for s in layout.segments:
         if s.kind in (PT_NOTE, PT_GNU_PROPERTY) and s.filesz and s.offset + s.filesz <= layout.size:
             if s.filesz > limits.notes:
-                raise Broken("elf-limit", f"{s.filesz} bytes of notes; more than {limits.notes} are not read")
+                raise Broken(
+                    "elf-limit",
+                    f"{s.filesz} bytes of notes; more than {limits.notes} are not read (--limit notes=N)",
+                )
             found.append((s.kind, 8 if s.align == 8 else 4, data[s.offset : s.offset + s.filesz]))
     return found
 

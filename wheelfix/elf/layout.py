@@ -21,6 +21,7 @@ from wheelfix.model.elf import (
     Segment,
 )
 from wheelfix.model.finding import Fault
+from wheelfix.model.limits import Limits
 
 
 class Buffer(Protocol):
@@ -78,21 +79,6 @@ _POINTERS = {
     DT_FINI_ARRAY: ("DT_FINI_ARRAY", DT_FINI_ARRAYSZ),
     DT_PREINIT_ARRAY: ("DT_PREINIT_ARRAY", DT_PREINIT_ARRAYSZ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ElfLimits:
-    """The largest objects that are read; real ones stay below a tenth of each. Counts, and bytes where said."""
-
-    segments: int = 512
-    sections: int = 200_000
-    dynamic: int = 4_096  # entries of the dynamic segment
-    versions: int = 16_384  # entries of verneed and verdef together
-    symbols: int = 2_000_000
-    string: int = 1 << 17  # bytes of one string of the dynamic string table
-    names: int = 1 << 28  # bytes of all symbol names together
-    notes: int = 1 << 20  # bytes of one note segment
-    local_symbols: int = 100_000  # entries of .symtab; a larger one is not looked at
 
 
 class Broken(Exception):
@@ -164,7 +150,7 @@ class Layout:
         return data[place[0] : place[0] + size]
 
 
-def read_layout(data: Buffer, limits: ElfLimits) -> tuple[Layout, tuple[Fault, ...]]:
+def read_layout(data: Buffer, limits: Limits) -> tuple[Layout, tuple[Fault, ...]]:
     """Headers and dynamic segment of a file that starts with the ELF magic, and what is wrong with them.
 
     Raises ``Broken`` where the header itself, the program headers or the dynamic segment cannot be read.
@@ -208,7 +194,7 @@ def read_layout(data: Buffer, limits: ElfLimits) -> tuple[Layout, tuple[Fault, .
     return layout, tuple(faults)
 
 
-def _header(data: Buffer, limits: ElfLimits) -> tuple[Layout, int, int, int, int]:
+def _header(data: Buffer, limits: Limits) -> tuple[Layout, int, int, int, int]:
     """Layout without tables, then e_phoff, e_phnum, e_shoff and the number of section headers."""
     head = data[:64]
     if len(head) < 16:
@@ -230,7 +216,10 @@ def _header(data: Buffer, limits: ElfLimits) -> tuple[Layout, int, int, int, int
     if phnum and phentsize != (56 if bits == 64 else 32):
         raise Broken("not-elf", f"its header says that a program header takes {phentsize} bytes")
     if phnum > limits.segments:
-        raise Broken("elf-limit", f"{phnum} program headers; more than {limits.segments} are not read")
+        raise Broken(
+            "elf-limit",
+            f"{phnum} program headers; more than {limits.segments} are not read (--limit segments=N)",
+        )
     shsize = 64 if bits == 64 else 40
     if shoff and shentsize == shsize and shoff + shsize <= len(data):
         # gABI: the true numbers stand in section header 0 where they do not fit into 16 bits.
@@ -240,7 +229,10 @@ def _header(data: Buffer, limits: ElfLimits) -> tuple[Layout, int, int, int, int
     elif shentsize != shsize:
         shnum = 0  # the loader never looks at sections; a table of unknown shape is none
     if shnum > limits.sections:
-        raise Broken("elf-limit", f"{shnum} section headers; more than {limits.sections} are not read")
+        raise Broken(
+            "elf-limit",
+            f"{shnum} section headers; more than {limits.sections} are not read (--limit sections=N)",
+        )
     layout = Layout(len(data), order, bits, kind, machine, flags, (), strings_of=shstrndx)
     return layout, phoff, phnum, shoff, shnum if shoff else 0
 
@@ -322,7 +314,7 @@ def _segment_faults(layout: Layout) -> Iterator[Fault]:
             )
 
 
-def _dynamic(data: Buffer, layout: Layout, limits: ElfLimits) -> tuple[tuple[int, int], ...]:
+def _dynamic(data: Buffer, layout: Layout, limits: Limits) -> tuple[tuple[int, int], ...]:
     """The dynamic entries before DT_NULL, read where the loader reads them: at p_vaddr."""
     segment = next((s for s in reversed(layout.segments) if s.kind == PT_DYNAMIC), None)
     if segment is None or not segment.filesz:
@@ -339,7 +331,9 @@ def _dynamic(data: Buffer, layout: Layout, limits: ElfLimits) -> tuple[tuple[int
             break
         found.append((tag, value))
     if len(found) > limits.dynamic:
-        raise Broken("elf-limit", f"more than {limits.dynamic} dynamic entries are not read")
+        raise Broken(
+            "elf-limit", f"more than {limits.dynamic} dynamic entries are not read (--limit dynamic=N)"
+        )
     return tuple(found)
 
 

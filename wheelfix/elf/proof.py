@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from wheelfix.elf import layout as elf
 from wheelfix.elf import tables
-from wheelfix.elf.layout import Broken, ElfLimits, Layout, read_layout
+from wheelfix.elf.layout import Broken, Layout, read_layout
 from wheelfix.elf.read import read
 from wheelfix.elf.versions import version_table
 from wheelfix.model.elf import (
@@ -30,6 +30,7 @@ from wheelfix.model.elf import (
     Segment,
     Symbol,
 )
+from wheelfix.model.limits import Limits
 from wheelfix.model.plan import ElfChange
 
 # What an edit may change or move, and no other fact: places in the file, sections, and what strip takes away.
@@ -82,8 +83,8 @@ def prove(before: bytes, after: bytes, change: ElfChange) -> None:
         raise EditFailed("the changed object is damaged: " + "; ".join(fresh or ["it cannot be read"]))
     _prove_facts(expected(old.facts, change), new.facts)
     try:
-        first, _ = read_layout(before, ElfLimits())
-        second, _ = read_layout(after, ElfLimits())
+        first, _ = read_layout(before, Limits())
+        second, _ = read_layout(after, Limits())
         _prove_headers(before, first, after, second)
         moved = _moved(before, first, after, second)
     except Broken as reason:
@@ -180,7 +181,7 @@ def _header_ranges(data: bytes, layout: Layout) -> Iterator[tuple[int, int]]:
 
 def _tables(data: bytes, layout: Layout) -> Iterator[tuple[str, tuple[list[tuple[int, int]], bytes]]]:
     """Each table that only a dynamic entry or a program header leads to: name, address ranges and bytes."""
-    count = tables.symbol_count(data, layout, tables.symbol_lookups(data, layout), ElfLimits())
+    count = tables.symbol_count(data, layout, tables.symbol_lookups(data, layout), Limits())
     sizes = {
         elf.DT_STRTAB: ("string table", layout.value(elf.DT_STRSZ) or 0),
         elf.DT_SYMTAB: ("symbol table", count * (24 if layout.bits == 64 else 16)),
@@ -199,7 +200,7 @@ def _tables(data: bytes, layout: Layout) -> Iterator[tuple[str, tuple[list[tuple
     for tag, name in ((elf.DT_VERNEED, "verneed"), (elf.DT_VERDEF, "verdef")):
         address = layout.value(tag)
         if address:
-            content = version_table(data, layout, tag, ElfLimits())
+            content = version_table(data, layout, tag, Limits())
             yield name, ([(address, address + len(content))], content)
     for kind, name in (
         (PT_INTERP, "interpreter"),

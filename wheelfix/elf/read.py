@@ -20,8 +20,9 @@ from wheelfix.elf import layout as elf
 from wheelfix.elf import tables
 from wheelfix.elf.fatbin import NVIDIA_SECTIONS, merged, nvidia_code
 from wheelfix.elf.image import STRING_TAGS, small_image
-from wheelfix.elf.layout import Broken, Buffer, ElfLimits, Layout, Part, read_layout
+from wheelfix.elf.layout import Broken, Buffer, Layout, Part, read_layout
 from wheelfix.elf.offload import AMD_SECTION, amd_code
+from wheelfix.elf.stream import Sparse
 from wheelfix.elf.versions import version_definitions, version_needs
 from wheelfix.model.elf import (
     DF_SYMBOLIC,
@@ -38,6 +39,7 @@ from wheelfix.model.elf import (
     VersionNeed,
 )
 from wheelfix.model.finding import Fault
+from wheelfix.model.limits import Limits
 from wheelfix.model.wheel import Content
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def read(
     *,
     name: str = "",
     strings: frozenset[str] = frozenset(),
-    limits: ElfLimits | None = None,
+    limits: Limits | None = None,
 ) -> ElfRead:
     """What one file is, and its facts where it is an ELF object.
 
@@ -85,15 +87,18 @@ def read(
     Raises ``OSError`` for a path that cannot be read; whatever is wrong with the bytes is a fault.
     """
     if not isinstance(data, Path):
-        return _read(data, name, strings, limits or ElfLimits())
+        return _read(data, name, strings, limits or Limits())
     with data.open("rb") as file:
         if not data.stat().st_size:
             return _not_elf(b"", name or data.name)
         with mmap(file.fileno(), 0, access=ACCESS_READ) as view:
-            return _read(view, name or data.name, strings, limits or ElfLimits())
+            return _read(view, name or data.name, strings, limits or Limits())
 
 
-def _read(data: Buffer, name: str, strings: frozenset[str], limits: ElfLimits) -> ElfRead:
+def _read(data: Buffer, name: str, strings: frozenset[str], limits: Limits) -> ElfRead:
+    if isinstance(data, Sparse) and data.most is not None:
+        message = f"reading it would take more than {data.most} bytes of memory (--limit held=N)"
+        return ElfRead("elf", None, (Fault("elf-limit", message, evidence={"limit": data.most}),))
     if data[:4] != b"\x7fELF":
         return _not_elf(data[:4096], name)
     try:
@@ -135,7 +140,7 @@ def _kind_of(head: bytes) -> tuple[Content, str]:
     return "text", "text"
 
 
-def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: ElfLimits) -> ElfFacts:
+def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: Limits) -> ElfFacts:
     strings = tables.string_table(data, layout, limits)
     named = _named(small_image(data, layout, strings, limits), layout)
     verneed = version_needs(data, layout, strings, limits)
@@ -282,7 +287,7 @@ def _version_names(
 
 
 def _symbols(
-    data: Buffer, layout: Layout, strings: bytes, versions: tables.Versions, limits: ElfLimits
+    data: Buffer, layout: Layout, strings: bytes, versions: tables.Versions, limits: Limits
 ) -> tuple[Symbol, ...]:
     lookups = tables.symbol_lookups(data, layout)
     count = tables.symbol_count(data, layout, lookups, limits)

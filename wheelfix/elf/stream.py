@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from wheelfix.elf.trail import Trail
 from wheelfix.model.elf import PF_X, PT_LOAD
+from wheelfix.model.limits import Limits
 
 #: Objects up to this size, in bytes, are kept whole: nothing is saved by looking for what could go.
 SMALL = 4 << 20
@@ -28,12 +29,16 @@ class NotHeld(Exception):
 
 
 class Sparse:
-    """Parts of a file by their offsets; reads like ``bytes`` where they are held."""
+    """Parts of a file by their offsets; reads like ``bytes`` where they are held.
 
-    __slots__ = ("_parts", "_size", "_starts")
+    ``most`` is the limit where it was passed and nothing is held for that reason.
+    """
 
-    def __init__(self, size: int, parts: list[tuple[int, bytes]]) -> None:
+    __slots__ = ("_parts", "_size", "_starts", "most")
+
+    def __init__(self, size: int, parts: list[tuple[int, bytes]], most: int | None = None) -> None:
         self._size = size
+        self.most = most
         self._starts = [start for start, _ in parts]
         self._parts = [part for _, part in parts]
 
@@ -58,8 +63,9 @@ class Sparse:
 class Stream:
     """Takes the pieces of one object in order; ``data()`` is then what ``wheelfix.elf.read`` reads."""
 
-    def __init__(self, size: int, *, whole: bool = False) -> None:
+    def __init__(self, size: int, *, whole: bool = False, limits: Limits | None = None) -> None:
         self._size = size
+        self._room = self._most = (limits or Limits()).held
         self._whole = whole or size <= SMALL
         self._at = 0
         self._parts: list[tuple[int, bytes]] = []
@@ -70,6 +76,15 @@ class Stream:
     def feed(self, piece: bytes) -> None:
         """The next bytes of the object; the first piece should hold its program headers."""
         start, self._at = self._at, self._at + len(piece)
+        if self._room < 0:
+            return
+        before = len(self._parts)
+        self._take(start, piece)
+        self._room -= sum(len(part) for _, part in self._parts[before:])
+        if self._room < 0:
+            self._parts.clear()
+
+    def _take(self, start: int, piece: bytes) -> None:
         if self._whole:
             self._parts.append((start, piece))
             return
@@ -83,6 +98,8 @@ class Stream:
 
     def data(self) -> bytes | Sparse:
         """Everything, or what was kept of it."""
+        if self._room < 0:
+            return Sparse(self._at, [], self._most)
         if self._whole:
             parts = [part for _, part in self._parts]
             return parts[0] if len(parts) == 1 else b"".join(parts)

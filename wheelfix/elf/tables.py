@@ -31,7 +31,6 @@ from wheelfix.elf.layout import (
     SHT_SYMTAB,
     Broken,
     Buffer,
-    ElfLimits,
     Layout,
 )
 from wheelfix.model.elf import (
@@ -41,6 +40,7 @@ from wheelfix.model.elf import (
     NameTable,
     Symbol,
 )
+from wheelfix.model.limits import Limits
 
 VER_NDX_LOCAL, VER_NDX_GLOBAL = 0, 1  # versym entries that name no version
 
@@ -90,7 +90,7 @@ def symbol_lookups(data: Buffer, layout: Layout) -> dict[int, int]:
     return found
 
 
-def symbol_count(data: Buffer, layout: Layout, named: Collection[int], limits: ElfLimits) -> int:
+def symbol_count(data: Buffer, layout: Layout, named: Collection[int], limits: Limits) -> int:
     """How many entries .dynsym has, which nothing in the dynamic segment says outright.
 
     The largest of what the hash tables, the relocations and (where it describes this very table) the section
@@ -102,18 +102,22 @@ def symbol_count(data: Buffer, layout: Layout, named: Collection[int], limits: E
     if address is None or place is None:
         return 0
     entry = _symbol_size(layout)
-    count = max(max(named, default=0) + 1, _hash_count(data, layout), (_gnu_hash(data, layout) or (0, 0))[0])
+    hashed = _gnu_hash(data, layout, limits.symbols) or (0, 0)
+    count = max(max(named, default=0) + 1, _hash_count(data, layout), hashed[0])
     for s in layout.sections:
         if s.kind == SHT_DYNSYM and s.address == address:
             count = max(count, s.size // entry)
     if count > limits.symbols:
-        raise Broken("elf-limit", f"{count} dynamic symbols; more than {limits.symbols} are not read")
+        raise Broken(
+            "elf-limit",
+            f"{count} dynamic symbols; more than {limits.symbols} are not read (--limit symbols=N)",
+        )
     if count * entry > place[1]:
         raise Broken("elf-truncated", f"its {count} dynamic symbols reach past the end of their PT_LOAD")
     return count
 
 
-def string_table(data: Buffer, layout: Layout, limits: ElfLimits) -> bytes:
+def string_table(data: Buffer, layout: Layout, limits: Limits) -> bytes:
     """The dynamic string table. Raises ``Broken`` where it is not whole or holds a string over the limit."""
     table = layout.table(data, DT_STRTAB, layout.value(DT_STRSZ) or 0)
     start = 0
@@ -121,7 +125,8 @@ def string_table(data: Buffer, layout: Layout, limits: ElfLimits) -> bytes:
         end = table.rfind(b"\0", start, start + limits.string + 1)
         if end < 0:
             raise Broken(
-                "elf-limit", f"a string of its dynamic string table is longer than {limits.string} bytes"
+                "elf-limit",
+                f"a string of its dynamic string table is longer than {limits.string} bytes (--limit string=N)",
             )
         start = end + 1
     return table
@@ -134,7 +139,7 @@ def symbols(
     strings: bytes,
     versions: Versions,
     lookups: Mapping[int, int],
-    limits: ElfLimits,
+    limits: Limits,
 ) -> tuple[Symbol, ...]:
     """The dynamic symbols without the null entry. Raises ``Broken`` where they cannot be read whole."""
     if count <= 1:
@@ -178,7 +183,7 @@ def name_offsets(data: Buffer, layout: Layout, count: int) -> Sequence[int]:
     return _columns(layout.table(data, DT_SYMTAB, count * _symbol_size(layout)), layout)[0]
 
 
-def local_names(data: Buffer, layout: Layout, limits: ElfLimits) -> NameTable:
+def local_names(data: Buffer, layout: Layout, limits: Limits) -> NameTable:
     """The names in .symtab: its string table as it is, and each name that is the end of a longer one in it.
 
     They only explain an undefined symbol, so a large or damaged table is passed over without a word.
@@ -222,13 +227,13 @@ def _columns(
     return words[0::4], table[12::16], table[13::16], halves[7::8], words[1::4], words[2::4]
 
 
-def _names(strings: bytes, offsets: Sequence[int], limits: ElfLimits) -> list[str]:
+def _names(strings: bytes, offsets: Sequence[int], limits: Limits) -> list[str]:
     """The NUL-terminated strings at these offsets. Raises ``Broken`` as ``_raw_names`` does."""
     raw = _raw_names(strings, offsets, limits)
     return b"\0".join(raw).decode("utf-8", "backslashreplace").split("\0") if raw else []
 
 
-def _raw_names(strings: bytes, offsets: Sequence[int], limits: ElfLimits) -> list[bytes]:
+def _raw_names(strings: bytes, offsets: Sequence[int], limits: Limits) -> list[bytes]:
     """The NUL-terminated strings at these offsets.
 
     Raises ``Broken`` for one that the table does not hold, and where all together take too much: the ends
@@ -246,7 +251,10 @@ def _raw_names(strings: bytes, offsets: Sequence[int], limits: ElfLimits) -> lis
             raise Broken("elf-truncated", "a symbol's name lies outside the string table") from None
         room -= sum(map(len, raw))
         if room < 0:
-            raise Broken("elf-limit", f"its symbol names take more than {limits.names} bytes together")
+            raise Broken(
+                "elf-limit",
+                f"its symbol names take more than {limits.names} bytes together (--limit names=N)",
+            )
         names += raw
     return names
 
@@ -275,7 +283,7 @@ def hash_size(data: Buffer, layout: Layout) -> int:
 
 def gnu_hash_size(data: Buffer, layout: Layout) -> int:
     """Bytes of DT_GNU_HASH: header, bloom filter, buckets and the chains up to the end of the last."""
-    found = _gnu_hash(data, layout)
+    found = _gnu_hash(data, layout, Limits().symbols)
     return found[1] if found else 0
 
 
@@ -294,11 +302,11 @@ def _hash_count(data: Buffer, layout: Layout) -> int:
     return count
 
 
-def _gnu_hash(data: Buffer, layout: Layout) -> tuple[int, int] | None:
+def _gnu_hash(data: Buffer, layout: Layout, most: int) -> tuple[int, int] | None:
     """One more than the last symbol of the last chain of DT_GNU_HASH, and the bytes of the table.
 
     The hashed symbols stand last in the symbol table. The layout of the table is that of glibc's
-    ``_dl_setup_hash``; a chain ends at an odd value.
+    ``_dl_setup_hash``; a chain ends at an odd value. It is not followed beyond ``most`` symbols.
     """
     address = layout.value(DT_GNU_HASH)
     place = layout.room(address) if address else None
@@ -319,6 +327,11 @@ def _gnu_hash(data: Buffer, layout: Layout) -> tuple[int, int] | None:
     low = 0 if layout.order == "<" else 3
     end = chains + 4 * (last - first)
     while len(block := data[offset + end : offset + min(end + _CHAIN, held)]) >= 4:
+        if last > most:
+            raise Broken(
+                "elf-limit",
+                f"DT_GNU_HASH names symbol {last}; more than {most} symbols are not read (--limit symbols=N)",
+            )
         for byte in range(low, len(block) // 4 * 4, 4):
             last += 1
             end += 4

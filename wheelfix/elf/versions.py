@@ -9,8 +9,9 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from wheelfix.elf.layout import DT_VERDEF, DT_VERNEED, Broken, Buffer, ElfLimits, Layout
+from wheelfix.elf.layout import DT_VERDEF, DT_VERNEED, Broken, Buffer, Layout
 from wheelfix.model.elf import VersionDef, VersionNeed, VersionRef
+from wheelfix.model.limits import Limits
 
 VER_FLG_BASE, VER_FLG_WEAK = 1, 2
 
@@ -29,7 +30,7 @@ class VersionRecord(NamedTuple):
     name_at: int | None
 
 
-def version_needs(data: Buffer, layout: Layout, strings: bytes, limits: ElfLimits) -> tuple[VersionNeed, ...]:
+def version_needs(data: Buffer, layout: Layout, strings: bytes, limits: Limits) -> tuple[VersionNeed, ...]:
     """What DT_VERNEED says. Raises ``Broken`` where it, or a name of it, is not there."""
     found: list[tuple[str, list[VersionRef]]] = []
     for record in version_records(data, layout, DT_VERNEED, limits):
@@ -43,7 +44,7 @@ def version_needs(data: Buffer, layout: Layout, strings: bytes, limits: ElfLimit
 
 
 def version_definitions(
-    data: Buffer, layout: Layout, strings: bytes, limits: ElfLimits
+    data: Buffer, layout: Layout, strings: bytes, limits: Limits
 ) -> tuple[VersionDef, ...]:
     """What DT_VERDEF says; the names behind the first of each list are its parents and bind nothing.
 
@@ -62,14 +63,14 @@ def version_definitions(
     return tuple(found)
 
 
-def version_table(data: Buffer, layout: Layout, pointer: int, limits: ElfLimits) -> bytes:
+def version_table(data: Buffer, layout: Layout, pointer: int, limits: Limits) -> bytes:
     """The bytes that DT_VERNEED or DT_VERDEF and its lists span."""
     start = (layout.room(layout.value(pointer) or 0) or (0, 0))[0]
     ends = (r.offset + r.size for r in version_records(data, layout, pointer, limits))
     return data[start : max(ends, default=start)]
 
 
-def version_records(data: Buffer, layout: Layout, pointer: int, limits: ElfLimits) -> Iterator[VersionRecord]:
+def version_records(data: Buffer, layout: Layout, pointer: int, limits: Limits) -> Iterator[VersionRecord]:
     """The entries of DT_VERNEED or DT_VERDEF, each followed by its list; none where the object has none.
 
     Both lists end at a zero offset: that is what glibc's ``_dl_check_map_versions`` goes by, not the counts,
@@ -96,7 +97,10 @@ def version_records(data: Buffer, layout: Layout, pointer: int, limits: ElfLimit
             length += 1
             seen += 1
             if seen > limits.versions:
-                raise Broken("elf-limit", f"more than {limits.versions} entries of {title} are not read")
+                raise Broken(
+                    "elf-limit",
+                    f"more than {limits.versions} entries of {title} are not read (--limit versions=N)",
+                )
             if not link[-1]:
                 break
             inner += link[-1]

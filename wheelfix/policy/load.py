@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from wheelfix.model.limits import Limits
 from wheelfix.model.policy import (
     Cuda,
     CxxRuntime,
@@ -31,7 +32,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-LIMIT = 1 << 20  # bytes of one policy file
 _MOST_FILES = 64
 
 
@@ -60,6 +60,7 @@ class _Reading:
     """What has been read so far: the errors, and the parsed files in the order in which they take effect."""
 
     known_rules: Collection[str]
+    most: int  # bytes of one file
     errors: list[PolicyError] = field(default_factory=list)
     done: dict[str, Policy] = field(default_factory=dict)
 
@@ -69,13 +70,15 @@ def shipped_policies() -> tuple[str, ...]:
     return tuple(sorted(p.stem for p in data_folder().glob("*.toml")))
 
 
-def load_policies(names: Sequence[str], *, known_rules: Collection[str] = ()) -> Policy:
+def load_policies(
+    names: Sequence[str], *, known_rules: Collection[str] = (), limits: Limits | None = None
+) -> Policy:
     """The policy that several names or files make together, later ones overriding earlier ones.
 
     ``known_rules`` are the ids that [severity] and [[waive]] may name; empty: any. Raises ``PolicyErrors``
     with all errors of all files.
     """
-    reading = _Reading(known_rules)
+    reading = _Reading(known_rules, (limits or Limits()).policy)
     for name in names:
         _file(reading, name, Path.cwd(), (), "")
     if reading.errors:
@@ -138,9 +141,9 @@ def _parsed(reading: _Reading, path: Path) -> dict[str, Any] | None:
     label = path.name
     try:
         with path.open("rb") as file:
-            raw = file.read(LIMIT + 1)
-        if len(raw) > LIMIT:
-            raise Wrong(f"is larger than {LIMIT} bytes")
+            raw = file.read(reading.most + 1)
+        if len(raw) > reading.most:
+            raise Wrong(f"is larger than {reading.most} bytes (--limit policy=N)")
         return tomllib.loads(raw.decode("utf-8"))
     except OSError as error:
         message = f"cannot be read: {error.strerror}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wheelfix.archive.directory import Entry, read_directory
-from wheelfix.archive.limits import Limits
+from wheelfix.model.limits import Limits
 from wheelfix.model.wheel import Member, WheelFacts
 
 _PIECE = 1 << 20

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from wheelfix import audit
 from wheelfix.archive.directory import Entry, read_directory
-from wheelfix.archive.limits import Limits
 from wheelfix.model.finding import Finding
+from wheelfix.model.limits import Limits
 from wheelfix.model.plan import Blocked, Plan
 from wheelfix.model.policy import PlatformPolicy
 from wheelfix.model.wheel import WheelFacts
