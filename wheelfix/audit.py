@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import fnmatch
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -178,19 +178,27 @@ def _broken_down(path: Path, bug: Exception) -> WheelReport:
     return WheelReport(str(path), None, None, (), (), "unreadable", (finding,))
 
 
-def audit_wheels(paths: Sequence[Path], setting: Setting) -> Report:
+def audit_wheels(paths: Sequence[Path], setting: Setting, done: Callable[[], None] = lambda: None) -> Report:
     """Judge several wheels, each in a process of its own with ``jobs`` at a time; the order is kept.
+
+    ``done`` is called after each.
 
     LIEF never releases the GIL, so threads would gain nothing.
     """
     jobs = min(setting.options.jobs, len(paths))
     if jobs <= 1:
-        return Report(tuple(audit_wheel(p, setting) for p in paths))
+        return Report(tuple(_told(map(partial(audit_wheel, setting=setting), paths), done)))
     import multiprocessing
 
     single = replace(setting, options=replace(setting.options, jobs=1))
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        return Report(tuple(pool.imap(partial(audit_wheel, setting=single), paths, chunksize=1)))
+        return Report(tuple(_told(pool.imap(partial(audit_wheel, setting=single), paths), done)))
+
+
+def _told(reports: Iterable[WheelReport], done: Callable[[], None]) -> Iterator[WheelReport]:
+    for one in reports:
+        done()
+        yield one
 
 
 def _read(path: Path, strings: frozenset[str], options: Options, known: Mapping[str, Member]) -> WheelFacts:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from wheelfix import __version__
 
@@ -123,6 +123,8 @@ def parser_for(argv: Sequence[str]) -> argparse.Namespace:
             importlib.import_module(f"wheelfix.commands.{name}").add_parser(subparsers)
         else:
             subparsers.add_parser(name, help=summary)
+    if "_ARGCOMPLETE" in os.environ:
+        _complete(parser, subparsers)
     if not argv:
         parser.print_help(sys.stderr)
         parser.exit(2)
@@ -130,6 +132,16 @@ def parser_for(argv: Sequence[str]) -> argparse.Namespace:
     if not hasattr(options, "run"):
         parser.error("the first argument must be a command")
     return options
+
+
+def _complete(parser: argparse.ArgumentParser, subparsers: Any) -> None:
+    """Answer a shell that asks how a line could go on (docs/completion.md); ends the process."""
+    import argcomplete
+
+    subparsers.choices.clear()
+    for name in COMMANDS:
+        importlib.import_module(f"wheelfix.commands.{name}").add_parser(subparsers)
+    argcomplete.autocomplete(parser)
 
 
 def explained(error: Exception) -> tuple[int, str]:

@@ -23,6 +23,12 @@ def test_the_verdicts_of_all_wheels_stand_before_any_detail(several: Report) -> 
     assert [line.split()[0] for line in render(several).splitlines()[:3]] == ["FAIL", "PASS", "UNREADABLE"]
 
 
+def test_quiet_is_a_line_for_each_wheel(several: Report) -> None:
+    lines = render(several, quiet=True).splitlines()
+    assert len(lines) == len(several.wheels)
+    assert all(w.path in line for w, line in zip(several.wheels, lines, strict=True))
+
+
 def test_a_wheel_without_findings_is_one_line(passed: Report) -> None:
     assert render(passed) == "PASS b.whl: no findings [manylinux]\n"
 

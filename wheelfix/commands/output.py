@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +31,49 @@ def look(path: Path | None = None) -> Look:
         return Look()
     colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Look(max(shutil.get_terminal_size().columns, 20), colour)
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A line on a terminal's standard error that says what is being done, once it has taken a second.
+
+    Gives what is to be called after each of ``total`` parts.
+    """
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda: None
+        return
+    import threading
+
+    lock, over, count = threading.Lock(), threading.Event(), 0
+
+    def told() -> None:
+        part = f" {count} of {total} done" if total > 1 else ""
+        print(
+            f"\r\x1b[K{what}{part} ... {round(time.monotonic() - start)} s",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def watch() -> None:
+        while not over.wait(1):
+            with lock:
+                told()
+
+    def done() -> None:
+        nonlocal count
+        count += 1
+
+    start = time.monotonic()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        watcher.join()
+        if time.monotonic() - start > 1:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def write(text: str, path: Path | None = None) -> None:

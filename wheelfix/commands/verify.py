@@ -49,7 +49,9 @@ def add_parser(subparsers: Any) -> None:
     )
     add("--format", choices=_FORMATS, default="text", help="default: text")
     add("-o", "--output", type=Path, metavar="FILE", help="write the report here instead of standard output")
-    add("-v", "--verbose", action="store_true", help="notes and evidence too")
+    told = parser.add_mutually_exclusive_group()
+    told.add_argument("-v", "--verbose", action="store_true", help="notes and evidence too")
+    told.add_argument("-q", "--quiet", action="store_true", help="the verdict alone, a line for each wheel")
     add_jobs(parser)
     add_limits(parser)
     add_world(parser)
@@ -59,10 +61,11 @@ def add_parser(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Judge every wheel, write one report, return the highest exit status."""
     from wheelfix import audit
-    from wheelfix.commands.output import write
+    from wheelfix.commands.output import progress, write
 
     setting = audit.prepare(audit_options(options))
-    report = audit.audit_wheels(options.wheels, setting)
+    with progress("judging", len(options.wheels)) as done:
+        report = audit.audit_wheels(options.wheels, setting, done)
     write(_rendered(report, options), options.output)
     return exit_status(report, options.fail_on)
 
@@ -94,4 +97,11 @@ def _rendered(report: Report, options: argparse.Namespace) -> str:
         return markdown.render(report)
     how = look(options.output)
     why = {rule.id: rule.why for rule in RULES.values()}
-    return text.render(report, why=why, width=how.width, colour=how.colour, verbose=options.verbose)
+    return text.render(
+        report,
+        why=why,
+        width=how.width,
+        colour=how.colour,
+        verbose=options.verbose,
+        quiet=options.quiet,
+    )

@@ -21,15 +21,18 @@ def render(
     width: int = 80,
     colour: bool = False,
     verbose: bool = False,
+    quiet: bool = False,
 ) -> str:
     """The report as text of ``width`` columns; names longer than a line stay whole, to be copied.
 
     ``why`` maps a rule to why it breaks and for whom, told once a wheel. Notes (severity "info") and
-    evidence are told where ``verbose``, else counted.
+    evidence are told where ``verbose``, else counted; where ``quiet``, each wheel gets a line and no more.
     """
     style = _Style(width, colour)
     several = len(report.wheels) > 1
     lines = [_verdict(w, style) for w in report.wheels]
+    if quiet:
+        return "\n".join(lines) + "\n"
     for wheel in report.wheels:
         shown = [f for f in wheel.findings if verbose or f.severity != "info"]
         if shown:
