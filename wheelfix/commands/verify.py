@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelfix.commands.options import add_exclude, add_jobs, add_limits, add_rules, add_world, audit_options
+from wheelfix.commands.options import (
+    UsageError,
+    add_exclude,
+    add_jobs,
+    add_limits,
+    add_rules,
+    add_world,
+    audit_options,
+)
 
 if TYPE_CHECKING:
     from wheelfix.model.finding import Report
@@ -49,6 +57,14 @@ def add_parser(subparsers: Any) -> None:
     )
     add("--format", choices=_FORMATS, default="text", help="default: text")
     add("-o", "--output", type=Path, metavar="FILE", help="write the report here instead of standard output")
+    add(
+        "--report",
+        dest="reports",
+        action="append",
+        default=[],
+        metavar="FORMAT=FILE",
+        help="write a report in another format too; may be repeated",
+    )
     told = parser.add_mutually_exclusive_group()
     told.add_argument("-v", "--verbose", action="store_true", help="notes and evidence too")
     told.add_argument("-q", "--quiet", action="store_true", help="the verdict alone, a line for each wheel")
@@ -63,10 +79,13 @@ def run(options: argparse.Namespace) -> int:
     from wheelfix import audit
     from wheelfix.commands.output import progress, write
 
+    others = [_other(text) for text in options.reports]
     setting = audit.prepare(audit_options(options))
     with progress("judging", len(options.wheels)) as done:
         report = audit.audit_wheels(options.wheels, setting, done)
-    write(_rendered(report, options), options.output)
+    for form, path in others:
+        write(_rendered(report, form, path, options), path)
+    write(_rendered(report, options.format, options.output, options), options.output)
     return exit_status(report, options.fail_on)
 
 
@@ -80,22 +99,30 @@ def exit_status(report: Report, fail_on: str) -> int:
     return 1 if any(f.severity in counted for w in report.wheels for f in w.findings) else 0
 
 
-def _rendered(report: Report, options: argparse.Namespace) -> str:
+def _other(text: str) -> tuple[str, Path]:
+    """A format and where its report goes. Raises ``UsageError`` for anything else."""
+    form, _, path = text.partition("=")
+    if form not in _FORMATS or not path:
+        raise UsageError(f"--report {text}: give FORMAT=FILE; formats are {', '.join(_FORMATS)}")
+    return form, Path(path)
+
+
+def _rendered(report: Report, form: str, path: Path | None, options: argparse.Namespace) -> str:
     from wheelfix.checks import RULES
     from wheelfix.commands.output import look
     from wheelfix.report import github, json, junit, markdown, sarif, text
 
-    if options.format == "json":
+    if form == "json":
         return json.render(report)
-    if options.format == "sarif":
+    if form == "sarif":
         return sarif.render(report, RULES)
-    if options.format == "junit":
+    if form == "junit":
         return junit.render(report, RULES)
-    if options.format == "github":
+    if form == "github":
         return github.render(report)
-    if options.format == "markdown":
+    if form == "markdown":
         return markdown.render(report)
-    how = look(options.output)
+    how = look(path)
     why = {rule.id: rule.why for rule in RULES.values()}
     return text.render(
         report,
