@@ -11,20 +11,22 @@ import fnmatch
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from wheelfix.archive.metadata import parse_file_name
 from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
 from wheelfix.elf.read import read as read_elf
 from wheelfix.elf.stream import NotHeld, Sparse, Stream
-from wheelfix.model.finding import Finding, Report, WheelReport
+from wheelfix.model.finding import Finding, Report, Severity, WheelReport
 from wheelfix.model.limits import Limits
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.wheel import Member, WheelFacts
 
 if TYPE_CHECKING:
     from wheelfix.checks.subject import Scene, Subject
+    from wheelfix.policy.project import Project, Wishes
     from wheelfix.world import Surroundings
 
 _SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -46,6 +48,8 @@ class Options:
     ignore: tuple[str, ...] = ()
     today: datetime.date | None = None
     limits: Limits = field(default_factory=Limits)
+    severities: tuple[tuple[str, Severity], ...] = ()  # of rules, over those of the policies
+    project: Project | None = None  # whose wishes for the wheel's platform come on top
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Setting:
     policy: Policy | None  # None: manylinux or musllinux, by the tag
     given: tuple[WheelFacts, ...] = ()
     environment: Surroundings | None = None
+    asked: Options | None = None  # where the project asks for something else on some platforms: before it did
 
 
 def prepare(options: Options) -> Setting:
@@ -64,6 +69,9 @@ def prepare(options: Options) -> Setting:
     Raises ``PolicyErrors`` for a policy that does not validate, ``Unreadable`` for a given wheel that
     is none, ``OSError`` for one that is not there.
     """
+    asked = options
+    if options.project is not None:
+        options = _with_wishes(options, options.project.base)
     policy = _policy(options.policies, options.limits) if options.policies else None
     given = tuple(_read(path, frozenset(), options, {}) for path in _wheels_of(options.with_))
     environment = None
@@ -72,7 +80,8 @@ def prepare(options: Options) -> Setting:
         from wheelfix.world import Surroundings
 
         environment = Surroundings(*read_environment(options.env))
-    return Setting(options, policy, given, environment)
+    varies = asked.project is not None and bool(asked.project.overrides)
+    return Setting(options, policy, given, environment, asked if varies else None)
 
 
 def read(path: Path, setting: Setting, known: Mapping[str, Member] | None = None) -> WheelFacts:
@@ -84,8 +93,39 @@ def read(path: Path, setting: Setting, known: Mapping[str, Member] | None = None
     return _read(path, strings, setting.options, known or {})
 
 
+def for_wheel(path: Path, setting: Setting) -> Setting:
+    """The setting for one wheel: with what the project asks for its platform, by the tags of its file name.
+
+    Raises as ``prepare`` does.
+    """
+    asked = setting.asked
+    if asked is None or asked.project is None:
+        return setting
+    tags = parse_file_name(path.name).tags
+    options = _with_wishes(asked, asked.project.wishes(tag.rsplit("-", 1)[1] for tag in tags))
+    return setting if options == setting.options else _prepared(options)
+
+
+@lru_cache(maxsize=16)
+def _prepared(options: Options) -> Setting:
+    return prepare(options)
+
+
+def _with_wishes(options: Options, wishes: Wishes) -> Options:
+    """What the command line asks for, and where it says nothing what the project does."""
+    return replace(
+        options,
+        policies=options.policies or wishes.policies or (),
+        with_=options.with_ or tuple(map(Path, wishes.with_ or ())),
+        exclude=options.exclude or wishes.exclude or (),
+        severities=wishes.severity,
+        project=None,
+    )
+
+
 def subject_of(path: Path, setting: Setting) -> Subject:
     """Everything that is known of one wheel. Raises ``Unreadable`` where it cannot be read as a wheel."""
+    setting = for_wheel(path, setting)
     return subject_from(read(path, setting), setting)
 
 
@@ -99,6 +139,7 @@ def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
     options = setting.options
     judged = _platforms(wheel, setting)
     policy = setting.policy or _policy(_policies_by_tag(judged), options.limits)
+    policy = replace(policy, severities={**policy.severities, **dict(options.severities)})
     required, all_known = required_distributions(wheel, setting.given)
     elsewhere = setting.environment.distributions if setting.environment else frozenset()
     return Subject(

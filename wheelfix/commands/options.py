@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wheelfix.audit import Options
     from wheelfix.model.limits import Limits
+    from wheelfix.policy.project import Project
 
 
 class UsageError(Exception):
@@ -119,6 +120,7 @@ def audit_options(options: argparse.Namespace) -> Options:
                 f"--ld-library-path {folder}: name a folder of site-packages (a relative path); folders of this machine"
                 " count with --baseline host"
             )
+    limits = _limits(chosen.get("limits", ()))
     return Options(
         policies=tuple(options.policy),
         with_=tuple(options.with_),
@@ -130,8 +132,21 @@ def audit_options(options: argparse.Namespace) -> Options:
         jobs=chosen.get("jobs", 1),
         select=_known(chosen.get("select", ())),
         ignore=_known(chosen.get("ignore", ())),
-        limits=_limits(chosen.get("limits", ())),
+        limits=limits,
+        project=_project(limits),
     )
+
+
+def _project(limits: Limits) -> Project | None:
+    """``[tool.wheelfix]`` of the pyproject.toml at or above the working directory."""
+    from wheelfix.policy.project import find_project
+
+    def rules() -> Collection[str]:
+        from wheelfix.checks import RULES
+
+        return RULES
+
+    return find_project(Path.cwd(), known_rules=rules, limit=limits.policy)
 
 
 def _limits(asked: Sequence[str]) -> Limits:

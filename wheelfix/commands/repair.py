@@ -126,10 +126,12 @@ def _one(
     writing: Writing,
     options: argparse.Namespace,
 ) -> Done | Blocked:
+    from wheelfix.audit import for_wheel
     from wheelfix.repair.buildhost import finder
     from wheelfix.repair.owner import owner
     from wheelfix.repair.work import repair
 
+    setting = for_wheel(path, setting)
     folder = None if options.dry_run else options.wheel_dir
 
     def say(stage: str) -> None:

@@ -150,6 +150,7 @@ def _shown(path: Path, setting: Setting) -> Shown:
     from wheelfix.report.show import Shown
 
     try:
+        setting = audit.for_wheel(path, setting)
         subject = audit.subject_of(path, setting)
     except Unreadable as reason:
         return Shown(str(path), error=str(reason))

@@ -25,7 +25,7 @@ from wheelfix.model.policy import (
     Waiver,
 )
 from wheelfix.policy.data import data_folder
-from wheelfix.policy.schema import SECTIONS, SEVERITIES, TOP, Table, Wrong, text, texts
+from wheelfix.policy.schema import SECTIONS, SEVERITIES, TOP, Table, Wrong, closest, quoted, text, texts
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -162,7 +162,7 @@ def _parsed(reading: _Reading, path: Path) -> dict[str, Any] | None:
 def _policy(reading: _Reading, data: Mapping[str, Any], file: str, stem: str) -> Policy:
     for key in data:
         if key not in TOP:
-            reading.errors.append(PolicyError(file, _quoted(key), f"unknown key{_closest(key, TOP)}"))
+            reading.errors.append(PolicyError(file, quoted(key), f"unknown key{closest(key, TOP)}"))
     schema = data.get("schema")
     if schema != 1 or isinstance(schema, bool):
         said = "must be 1" if "schema" in data else "is required: schema = 1"
@@ -216,7 +216,7 @@ def _rows(
             continue
         row = _row(reading, file, key, entry, table)
         if section == "waive" and row is not None and not _known(row["rule"], reading):
-            close = _closest(row["rule"], reading.known_rules)
+            close = closest(row["rule"], reading.known_rules)
             reading.errors.append(
                 PolicyError(file, f"{key}.rule", f"there is no rule {row['rule']!r}{close}")
             )
@@ -232,7 +232,7 @@ def _row(
     for name, value in entry.items():
         if name not in table.keys:
             reading.errors.append(
-                PolicyError(file, f"{key}.{_quoted(name)}", f"unknown key{_closest(name, tuple(table.keys))}")
+                PolicyError(file, f"{key}.{quoted(name)}", f"unknown key{closest(name, tuple(table.keys))}")
             )
         else:
             row[name] = _value(reading, file, f"{key}.{name}", value, table.keys[name])
@@ -254,9 +254,9 @@ def _severities(reading: _Reading, value: Any, file: str) -> dict[str, Any]:
         reading.errors.append(PolicyError(file, "severity", "must be a table: [severity]"))
         return {}
     for rule, severity in value.items():
-        key = f"severity.{_quoted(rule)}"
+        key = f"severity.{quoted(rule)}"
         if not _known(rule, reading):
-            close = _closest(rule, reading.known_rules)
+            close = closest(rule, reading.known_rules)
             reading.errors.append(PolicyError(file, key, f"there is no rule {rule!r}{close}"))
         if severity not in SEVERITIES:
             reading.errors.append(PolicyError(file, key, f"must be one of {', '.join(SEVERITIES)}"))
@@ -265,15 +265,6 @@ def _severities(reading: _Reading, value: Any, file: str) -> dict[str, Any]:
 
 def _known(rule: str, reading: _Reading) -> bool:
     return not reading.known_rules or rule in reading.known_rules
-
-
-def _closest(name: str, names: Collection[str]) -> str:
-    close = difflib.get_close_matches(name, list(names), 1)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
-def _quoted(key: str) -> str:
-    return key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else repr(key)
 
 
 def _over(base: Policy, later: Policy) -> Policy:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,17 @@ class Wrong(Exception):
 
 
 Reader = Callable[[Any], Any]
+
+
+def closest(name: str, names: Collection[str]) -> str:
+    """A half-sentence that offers the name that was probably meant, or nothing."""
+    close = difflib.get_close_matches(name, list(names), 1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def quoted(key: str) -> str:
+    """A key as a path of keys shows it."""
+    return key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else repr(key)
 
 
 def text(value: Any) -> str:
