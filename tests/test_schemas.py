@@ -29,7 +29,7 @@ from wheelfix.report.symbols import as_json as symbols_json
 
 Run = Callable[..., tuple[int, str, str]]
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-NAMES = ("report-1", "symbols-1", "tree-1", "show-1", "plan-1")
+NAMES = ("report-1", "symbols-1", "tree-1", "show-1", "plan-1", "diff-1")
 TAG = "cp311-cp311-manylinux_2_17_x86_64"
 
 # A module that loads its own library, a symbol of libc, a weak one that nobody has and one without a relocation.
@@ -157,6 +157,12 @@ def test_tree(wheelfix: Run, wheels: tuple[Path, ...], which: int, statuses: set
 def test_symbols(wheelfix: Run, wheels: tuple[Path, ...], which: int, statuses: set[str]) -> None:
     said = hold("symbols-1", wheelfix("symbols", "--json", wheels[which])[1])
     assert statuses <= {b["status"] for b in said["bindings"]}
+
+
+def test_diff(wheelfix: Run, wheels: tuple[Path, ...]) -> None:
+    said = hold("diff-1", wheelfix("diff", "--json", *wheels[:2])[1])
+    assert said["added"] == ["bad/bad.so", "bad/lost.so"]
+    assert hold("diff-1", wheelfix("diff", "--json", wheels[0], wheels[0])[1])["same"] == 2
 
 
 def test_repair(wheelfix: Run, wheels: tuple[Path, ...]) -> None:

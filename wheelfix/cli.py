@@ -26,6 +26,7 @@ COMMANDS = {
     "show": "what a wheel holds, which tags it can have and why not a better one",
     "tree": "who loads whom, from where, by which rule",
     "symbols": "which object supplies each undefined symbol",
+    "diff": "what changed between two wheels, as a loader sees it",
     "explain": "what a rule means, why it breaks and how to fix it",
     "policy": "list, show and check policies",
 }

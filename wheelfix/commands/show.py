@@ -154,10 +154,11 @@ def _shown(path: Path, setting: Setting) -> Shown:
         subject = audit.subject_of(path, setting)
     except Unreadable as reason:
         return Shown(str(path), error=str(reason))
-    return Shown(str(path), subject.wheel, tuple(_objects(subject)), tuple(reaches(subject, setting)))
+    return Shown(str(path), subject.wheel, tuple(objects_of(subject)), tuple(reaches(subject, setting)))
 
 
-def _objects(subject: Subject) -> Iterator[Object]:
+def objects_of(subject: Subject) -> Iterator[Object]:
+    """The ELF objects of a wheel, each with what its version floor and its C++ runtime are."""
     from wheelfix.report.show import Object
 
     wheel = subject.wheel

@@ -17,24 +17,24 @@ def render(report: Report) -> str:
         counts = " | ".join(
             str(sum(f.severity == s for f in wheel.findings)) for s in ("error", "warning", "info")
         )
-        rows.append(f"| {_text(wheel.path)} | {_MARKS[wheel.verdict]} {wheel.verdict} | {counts} |")
+        rows.append(f"| {cell(wheel.path)} | {_MARKS[wheel.verdict]} {wheel.verdict} | {counts} |")
     parts = ["\n".join(rows), *(_findings(w) for w in report.wheels if w.findings)]
     return "\n\n".join(parts) + "\n"
 
 
 def _findings(wheel: WheelReport) -> str:
     rows = [
-        f"### {_text(wheel.path)}",
+        f"### {cell(wheel.path)}",
         "",
         "| severity | rule | member | what | fix |",
         "|---|---|---|---|---|",
     ]
     for finding in wheel.findings:
         cells = (finding.rule, finding.member or "", finding.message, finding.remedy)
-        rows.append(f"| {finding.severity} | {' | '.join(map(_text, cells))} |")
+        rows.append(f"| {finding.severity} | {' | '.join(map(cell, cells))} |")
     return "\n".join(rows)
 
 
-def _text(text: str) -> str:
-    """Text in which nothing is markup: names from strangers make no links, mentions or HTML."""
+def cell(text: str) -> str:
+    """Text for a cell of a table, in which nothing is markup: names from strangers make no links, mentions or HTML."""
     return re.sub(r"([\\`*_\[\]<>|#~!&$])", r"\\\1", plain(text)).replace("@", "&#64;")
