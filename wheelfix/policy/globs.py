@@ -44,7 +44,7 @@ def _path_pattern(pattern: str) -> re.Pattern[str]:
             parts.append("[^/]")
             at += 1
         elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
-            body = pattern[at + 1 : end].replace("\\", "\\\\")
+            body = re.sub(r"([\\\[&~|])", r"\\\1", pattern[at + 1 : end])
             parts.append(f"[{'^' + body[1:] if body.startswith('!') else body}]")
             at = end + 1
         else:
