@@ -7,7 +7,7 @@ import re
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -270,6 +270,57 @@ def test_random_edits_load_or_are_refused(pair: Callable[..., Path], tmp_path: P
             edit(helper, ElfChange(soname=name)) if name != "libhelper.so.1" else helper
         )
         assert answer(folder) == "18"
+
+
+@pytest.mark.parametrize("flag", ["-F", "-f"])
+def test_a_longer_name_of_a_filter_is_written(compiled: Compile, tmp_path: Path, flag: str) -> None:
+    """patchelf knows no DT_FILTER and no DT_AUXILIARY."""
+    compiled("libfiltee.so", "int x(void) { return 9; }", "-Wl,-soname,libfiltee.so")
+    path = compiled(
+        "user.so",
+        "int x(void); int answer(void) { return x(); }",
+        f"-Wl,{flag},libfiltee.so",
+        "-Wl,--no-as-needed",
+    )
+    new = "libfiltee-0123456789abcdef.so"
+    change = ElfChange(rename_needed=(("libfiltee.so", new),), path="$ORIGIN")
+    after = edit(path.read_bytes(), change)
+    assert [n for t, n in dynamic(after, tmp_path) if t in ("FILTER", "AUXILIARY")] == [new]
+    assert [n for t, n in dynamic(after, tmp_path) if t == "NEEDED"] == ["libc.so.6"]
+    path.write_bytes(after)
+    (tmp_path / "libfiltee.so").rename(tmp_path / new)
+    assert answer(tmp_path) == "9"
+    assert edit(after, change) == after
+
+
+def test_what_is_stripped_already_is_not_stripped_again(
+    pair: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """strip lays out anew what patchelf wrote, and damages it."""
+    change = ElfChange(soname="libuser-with-a-long-name.so", strip=True)
+    once = edit(pair().read_bytes(), change)
+    monkeypatch.setattr(module.shutil, "which", lambda name: None)
+    assert edit(once, change) == once
+
+
+def test_an_object_without_section_headers_has_nothing_to_strip(make: Make) -> None:
+    data = make(needed=["liba.so"])
+    assert edit(data, ElfChange(strip=True)) == data
+
+
+def test_what_strip_damages_is_refused_with_the_reason(
+    pair: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = pair().read_bytes()
+    at = section(data, ".text")
+    real = module._run
+
+    def damaging(given: bytes, command: Sequence[str]) -> bytes:
+        return flipped(real(given, command), at)
+
+    monkeypatch.setattr(module, "_run", damaging)
+    with pytest.raises(EditFailed, match="strip damages the object, so leave it unstripped"):
+        edit(data, ElfChange(strip=True))
 
 
 def test_an_edit_twice_is_an_edit_once(pair: Callable[..., Path]) -> None:
