@@ -53,6 +53,15 @@ def test_each_place_answers_only_where_those_before_it_do_not() -> None:
     assert (found[0].via, found[0].entry) == (ROOT, "$ORIGIN/lib")
 
 
+@pytest.mark.parametrize(
+    "facts", [{"type": ET_EXEC}, {"soname": None, "interpreter": "/lib64/ld-linux-x86-64.so.2"}]
+)
+def test_no_import_comes_before_a_program_or_what_it_needs(facts: dict[str, object]) -> None:
+    program, helper = node("pkg/bin/tool", "libb.so", **facts), node("pkg/libb.so", "liba.so")
+    hit = search(world(program, helper, preloaded=PRELOADED), "liba.so", (helper, program))
+    assert hit.status == "missing"
+
+
 def test_the_places_that_were_tried_are_told_as_people_read_them() -> None:
     requester = node("pkg/x.so", rpath="$ORIGIN/lib:$ORIGIN/../../../../lib:$ORIGIN/none:/opt/lib")
     folders = (f"{SITE}/pkg", f"{SITE}/pkg/lib", "/opt/lib", "/opt")

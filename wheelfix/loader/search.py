@@ -65,7 +65,10 @@ def search(world: World, name: str, chain: Sequence[Node]) -> Hit:
     tried.append("the host's cache and default folders")
     if name in world.host and not _forbidden(world, chain[0], world.host[name]):
         return Hit("host", world.host[name], "default", tried=tuple(tried), detail=detail)
-    if name in world.preloaded:
+    root = chain[-1].elf
+    if name in world.preloaded and not (
+        root is not None and root.is_program
+    ):  # no import comes before a program
         return Hit(
             "already-loaded", world.preloaded[name], "soname-loaded", tried=tuple(tried), detail=detail
         )
