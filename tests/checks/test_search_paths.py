@@ -189,40 +189,27 @@ def test_a_path_that_leads_into_the_providers_folder() -> None:
     assert findings("needed-unreachable", root, policy=policy) == []
 
 
-NVIDIA = provider("libcudart.so.13", "nvidia-cuda-runtime", "nvidia/cu13/lib")
-USER = module("pkg/x.so", "libcudart.so.13", runpath="$ORIGIN/../nvidia/cu13/lib")
-
-
-@pytest.mark.rule("requires-dist-missing", fires=True)
-def test_a_providers_distribution_that_nobody_asks_for() -> None:
-    (finding,) = findings("requires-dist-missing", USER, policy=NVIDIA)
-    assert brief([finding]) == [("requires-dist-missing", "warning", "pkg/x.so", "libcudart.so.13")]
-    assert finding.evidence["distribution"] == "nvidia-cuda-runtime"
-
-
-@pytest.mark.rule("requires-dist-missing", fires=True)
-def test_a_given_distribution_that_nobody_asks_for() -> None:
-    root = module("pkg/x.so", "liba.so", runpath="$ORIGIN/../other/lib")
-    (finding,) = findings("requires-dist-missing", root, given=(BY_RULE,))
-    assert finding.evidence["distribution"] == "other"
-
-
-@pytest.mark.rule("requires-dist-missing", fires=False)
-@pytest.mark.parametrize(
-    "asked", ["nvidia-cuda-runtime>=13", "NVIDIA_CUDA_Runtime", "nvidia.cuda.runtime; python_version > '3'"]
+TORCH = wheel(
+    library("torch/lib/libtorch.so", "libcudart.so.13", runpath="$ORIGIN/../../nvidia/cu13/lib"),
+    module("torch/_C.so", "libtorch.so", runpath="$ORIGIN/lib"),
+    name="torch",
 )
-def test_a_distribution_that_is_asked_for(asked: str) -> None:
-    assert findings("requires-dist-missing", USER, policy=NVIDIA, requires=(asked,)) == []
 
 
-@pytest.mark.rule("requires-dist-missing", fires=False)
-def test_a_distribution_that_a_given_requirement_asks_for() -> None:
-    torch = wheel(library("torch/lib/libtorch.so"), name="torch", requires=["other"])
-    root = module("pkg/x.so", "liba.so", runpath="$ORIGIN/../other/lib")
-    found = findings("requires-dist-missing", root, given=(BY_RULE, torch), requires=("torch",))
-    assert found == []
+@pytest.mark.rule("load-order-dependent", fires=True)
+def test_a_library_of_an_absent_distribution_to_which_an_import_leads() -> None:
+    policy = provider("libcudart.so.13", "nvidia-cuda-runtime", "nvidia/cu13/lib")
+    judged = subject(wheel(module("pkg/x.so", "libcudart.so.13"), requires=["torch"]), TORCH, policy=policy)
+    (finding,) = told(search_paths, judged)
+    assert brief([finding]) == [("load-order-dependent", "info", "pkg/x.so", "libcudart.so.13")]
+    assert "importing torch" in finding.message
 
 
-@pytest.mark.rule("requires-dist-missing", fires=False)
-def test_what_an_absent_requirement_brings_is_not_known() -> None:
-    assert findings("requires-dist-missing", USER, policy=NVIDIA, requires=("torch",)) == []
+@pytest.mark.rule("needed-unreachable", fires=True)
+def test_no_import_comes_before_a_program() -> None:
+    policy = provider("libcudart.so.13", "nvidia-cuda-runtime", "nvidia/cu13/lib")
+    program = library(
+        "pkg/bin/tool", "libcudart.so.13", soname=None, interpreter="/lib64/ld-linux-x86-64.so.2"
+    )
+    judged = subject(wheel(program, requires=["torch"]), TORCH, policy=policy)
+    assert [f.rule for f in told(search_paths, judged)] == ["needed-unreachable"]

@@ -65,6 +65,7 @@ library = "l"
 distribution = "d"
 path = "p"
 loads = "by-import"
+versions = ">=12,<13"
 [[rpath]]
 objects = ["o"]
 required = ["$ORIGIN"]
@@ -101,6 +102,7 @@ def test_every_key_arrives_with_the_name_of_its_entry(tmp_path: Path) -> None:
     assert policy.exports[0].symbol == policy.sole_definers[0].symbol == "s"
     assert policy.registrations[0].string == "x"
     assert policy.providers[0].loads == "by-import"
+    assert policy.providers[0].versions == ">=12,<13"
     assert policy.rpaths[0].allowed == policy.rpaths[0].required == ("$ORIGIN",)
     assert policy.cuda == Cuda("p:cuda", ("sm_80", "sm_90a"), "newest")
     assert policy.size == Size("p:size", 1_500_000, 7)
@@ -111,6 +113,9 @@ def test_every_key_arrives_with_the_name_of_its_entry(tmp_path: Path) -> None:
 def test_one_table_is_read_as_one_runtime_entry(tmp_path: Path) -> None:
     policy = loaded(tmp_path, HEAD + '[cxx-runtime]\nlinkage = "host"\n')
     assert [r.linkage for r in policy.cxx_runtime] == ["host"]
+
+
+PROVIDER = '[[provider]]\nlibrary = "l"\ndistribution = "d"\npath = "p"\n'
 
 
 @pytest.mark.parametrize(
@@ -132,6 +137,9 @@ def test_one_table_is_read_as_one_runtime_entry(tmp_path: Path) -> None:
             "did you mean reach?",
         ),
         (HEAD + '[[cxx-runtime]]\nobjects = "x"\n', "cxx-runtime[0].objects", "array of strings"),
+        (HEAD + PROVIDER + 'versions = "12"\n', "provider[0].versions", ">=12,<13"),
+        (HEAD + PROVIDER + 'versions = ""\n', "provider[0].versions", ">=12,<13"),
+        (HEAD + PROVIDER + "versions = 12\n", "provider[0].versions", ">=12,<13"),
         (HEAD + '[platform]\ntag = "manylinux_2_28_x86_64"\n', "platform.tag", "without architecture"),
         (HEAD + "platform = 1\n", "platform", "must be a table"),
         (HEAD + '[size]\nwheel-max = "1 XB"\n', "size.wheel-max", "100 MB"),

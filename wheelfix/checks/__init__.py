@@ -17,6 +17,7 @@ from wheelfix.checks import (
     platform,
     processes,
     python,
+    requires,
     search_paths,
     symbols,
 )
@@ -33,6 +34,7 @@ MODULES = (
     musl,
     needed,
     search_paths,
+    requires,
     processes,
     symbols,
     cxx,

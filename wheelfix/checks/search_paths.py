@@ -82,17 +82,7 @@ LOAD_ORDER = Rule(
     example="`pkg/libhelper.so` needs `libcudart.so.13`, has no RUNPATH, and loads after `pkg/_ext.so` found it.",
     remedy="Give the object its own RUNPATH to the library.",
 )
-REQUIRES = Rule(
-    id="requires-dist-missing",
-    group="loader",
-    severity="warning",
-    what="A library comes from a distribution that Requires-Dist does not ask for.",
-    why="`pip install` of the wheel alone does not bring the library: the import fails in a fresh environment.",
-    fix='```toml\n[project]\ndependencies = ["nvidia-cuda-runtime>=13"]\n```',
-    example="`pkg/_ext.so` needs `libcudart.so.13` of nvidia-cuda-runtime; METADATA requires nothing.",
-    remedy="Add the distribution to the project's dependencies.",
-)
-RULES = (EMPTY, ABSOLUTE, DEAD, DATA_SCHEME, LOAD_ORDER, REQUIRES)
+RULES = (EMPTY, ABSOLUTE, DEAD, DATA_SCHEME, LOAD_ORDER)
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -105,7 +95,6 @@ def check(subject: Subject) -> Iterator[Finding]:
         yield from _dead(subject, scene)
         for load in scene.loads:
             yield from _found(subject, scene, load)
-    yield from _required(subject)
 
 
 def _entries(member: str, path: str | None) -> Iterator[Finding]:
@@ -221,6 +210,10 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
     if first is not None:
         yield _unpathed(edge, load, f"{first} has loaded it before", None)
         return
+    importer = _importer(scene, load, edge.needed, providers)
+    if importer is not None:
+        yield _unpathed(edge, load, f"importing {importer.distribution} has loaded it", "info")
+        return
     provider = providers[0]
     hop = origin_hop(edge.object, f"{provider.path}/x")
     yield UNREACHABLE.finding(
@@ -232,6 +225,17 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
         remedy=f"Give {edge.object} the RUNPATH {hop}.",
         evidence={"root": load.root.path, "hop": hop, "provider": provider.distribution},
     )
+
+
+def _importer(scene: Scene, load: Load, library: str, providers: tuple[Provider, ...]) -> Node | None:
+    """What importing a required distribution loads before the root, and which finds the library by its own path."""
+    if load.root.elf is not None and load.root.elf.is_program:
+        return None
+    folders = {posixpath.normpath(f"{SITE}/{p.path}") for p in providers}
+    for node in scene.world.preloaded.values():
+        if node.elf is not None and library in node.elf.needed and folders & _search_folders(scene, (node,)):
+            return node
+    return None
 
 
 def _unpathed(edge: Edge, load: Load, how: str, severity: str | None) -> Finding:
@@ -276,30 +280,3 @@ def _search_folders(scene: Scene, chain: tuple[Node, ...]) -> set[str]:
             if folder is not None:
                 found.add(posixpath.normpath(folder))
     return found
-
-
-def _required(subject: Subject) -> Iterator[Finding]:
-    """Libraries that given distributions hold, or provider rules name, without a requirement for them."""
-    asked = subject.required_distributions
-    if asked is None:
-        return
-    told: set[tuple[str, str]] = set()
-    for scene in subject.scenes:
-        for load in scene.loads:
-            nodes = {n.path: n for n in load.scope}
-            for edge in load.edges:
-                holder = nodes.get(edge.path or "")
-                requester = nodes.get(edge.object)
-                if holder is None or requester is None or requester.owner != "wheel":
-                    continue
-                name = holder.distribution
-                if holder.owner not in ("given", "external") or name is None or name in asked:
-                    continue
-                if (edge.needed, name) not in told:
-                    told.add((edge.needed, name))
-                    yield REQUIRES.finding(
-                        f"{edge.object} needs {edge.needed} of {name}, which Requires-Dist does not ask for",
-                        member=edge.object,
-                        library=edge.needed,
-                        evidence={"distribution": name, "asked": sorted(asked)},
-                    )

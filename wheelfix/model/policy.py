@@ -86,6 +86,7 @@ class Provider:
     distribution: str
     path: str
     loads: Literal["by-path", "by-import"] = "by-path"
+    versions: str | None = None  # PEP 440: the versions of the distribution that hold the library; None: any
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,18 @@ def date(value: Any) -> datetime.date:
     return value
 
 
+def specifier(value: Any) -> str:
+    """A version specifier of PEP 440, by its text: ">=12,<13"."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        if isinstance(value, str) and SpecifierSet(value):
+            return value
+    except InvalidSpecifier:
+        pass
+    raise Wrong('must be a version specifier like ">=12,<13"')
+
+
 def platform_tag(value: Any) -> str:
     """A platform tag without its architecture."""
     if not isinstance(value, str) or not _TAG.fullmatch(value):
@@ -123,7 +135,13 @@ SECTIONS: Mapping[str, Table] = {
     "sole-definer": Table({"object": text, "symbol": text}, frozenset({"object", "symbol"})),
     "registration": Table({"object": text, "string": text}, frozenset({"object", "string"})),
     "provider": Table(
-        {"library": text, "distribution": text, "path": text, "loads": choice("by-path", "by-import")},
+        {
+            "library": text,
+            "distribution": text,
+            "path": text,
+            "loads": choice("by-path", "by-import"),
+            "versions": specifier,
+        },
         frozenset({"library", "distribution", "path"}),
     ),
     "rpath": Table({"objects": texts, "required": texts, "allowed": texts}),
