@@ -11,7 +11,7 @@ import fnmatch
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -48,7 +48,7 @@ class Options:
     ignore: tuple[str, ...] = ()
     today: datetime.date | None = None
     limits: Limits = field(default_factory=Limits)
-    severities: tuple[tuple[str, Severity], ...] = ()  # of rules, over those of the policies
+    severities: tuple[tuple[str, Severity | Literal["off"]], ...] = ()  # of rules, over those of the policies
     project: Project | None = None  # whose wishes for the wheel's platform come on top
 
 
@@ -60,28 +60,38 @@ class Setting:
     policy: Policy | None  # None: manylinux or musllinux, by the tag
     given: tuple[WheelFacts, ...] = ()
     environment: Surroundings | None = None
-    asked: Options | None = None  # where the project asks for something else on some platforms: before it did
+    # What the project asks for on one platform or another, read: by the names of policies, by the paths of wheels.
+    policies: Mapping[tuple[str, ...], Policy | None] = field(default_factory=dict)
+    wheels: Mapping[tuple[Path, ...], tuple[WheelFacts, ...]] = field(default_factory=dict)
 
 
 def prepare(options: Options) -> Setting:
-    """Read the policies and the given wheels, once for a run.
+    """Read the policies and the given wheels, once for a run: those of every platform, since what is wrong with one
+    must end the run before it starts.
 
     Raises ``PolicyErrors`` for a policy that does not validate, ``Unreadable`` for a given wheel that
     is none, ``OSError`` for one that is not there.
     """
-    asked = options
-    if options.project is not None:
-        options = _with_wishes(options, options.project.base)
-    policy = _policy(options.policies, options.limits) if options.policies else None
-    given = tuple(_read(path, frozenset(), options, {}) for path in _wheels_of(options.with_))
+    project = options.project
+    if project is not None:
+        options = _with_wishes(options, project.base)
+    asked = [
+        options,
+        *(_with_wishes(options, wishes) for _, wishes in (project.overrides if project else ())),
+    ]
+    policies = _policies((o.policies for o in asked), options.limits)
+    folders = {o.with_: tuple(_wheels_of(o.with_)) for o in asked}
+    facts = {
+        p: _read(p, frozenset(), options, {}) for p in dict.fromkeys(p for f in folders.values() for p in f)
+    }
+    wheels = {with_: tuple(facts[p] for p in paths) for with_, paths in folders.items()}
     environment = None
     if options.env is not None:
         from wheelfix.host.environment import read_environment
         from wheelfix.world import Surroundings
 
         environment = Surroundings(*read_environment(options.env))
-    varies = asked.project is not None and bool(asked.project.overrides)
-    return Setting(options, policy, given, environment, asked if varies else None)
+    return Setting(options, policies[options.policies], wheels[options.with_], environment, policies, wheels)
 
 
 def read(path: Path, setting: Setting, known: Mapping[str, Member] | None = None) -> WheelFacts:
@@ -94,32 +104,35 @@ def read(path: Path, setting: Setting, known: Mapping[str, Member] | None = None
 
 
 def for_wheel(path: Path, setting: Setting) -> Setting:
-    """The setting for one wheel: with what the project asks for its platform, by the tags of its file name.
-
-    Raises as ``prepare`` does.
-    """
-    asked = setting.asked
-    if asked is None or asked.project is None:
+    """The setting for one wheel: with what the project asks for its platform, by the tags of its file name."""
+    project = setting.options.project
+    if project is None:
         return setting
-    tags = parse_file_name(path.name).tags
-    options = _with_wishes(asked, asked.project.wishes(tag.rsplit("-", 1)[1] for tag in tags))
-    return setting if options == setting.options else _prepared(options)
+    options = _with_wishes(setting.options, project.wishes(named_platforms(path.name)))
+    return replace(
+        setting,
+        options=replace(options, project=None),
+        policy=setting.policies[options.policies],
+        given=setting.wheels[options.with_],
+    )
 
 
-@lru_cache(maxsize=16)
-def _prepared(options: Options) -> Setting:
-    return prepare(options)
+def named_platforms(file_name: str) -> tuple[str, ...]:
+    """The platform tags in a wheel's file name; none where it is no wheel's name."""
+    try:
+        return tuple(dict.fromkeys(tag.rsplit("-", 1)[1] for tag in parse_file_name(file_name).tags))
+    except Unreadable:
+        return ()
 
 
 def _with_wishes(options: Options, wishes: Wishes) -> Options:
-    """What the command line asks for, and where it says nothing what the project does."""
+    """The options with the project's lists in place of theirs where it has some."""
     return replace(
         options,
-        policies=options.policies or wishes.policies or (),
-        with_=options.with_ or tuple(map(Path, wishes.with_ or ())),
-        exclude=options.exclude or wishes.exclude or (),
-        severities=wishes.severity,
-        project=None,
+        policies=options.policies if wishes.policies is None else wishes.policies,
+        with_=options.with_ if wishes.with_ is None else wishes.with_,
+        exclude=options.exclude if wishes.exclude is None else wishes.exclude,
+        severities=tuple({**dict(options.severities), **dict(wishes.severity)}.items()),
     )
 
 
@@ -265,6 +278,25 @@ def _import_judges() -> None:
     import wheelfix.policy.load
     import wheelfix.policy.system
     import wheelfix.world  # noqa: F401
+
+
+def _policies(lists: Iterable[tuple[str, ...]], limits: Limits) -> dict[tuple[str, ...], Policy | None]:
+    """The policy that each list makes; an empty list makes none. Raises ``PolicyErrors`` with the errors of all."""
+    found: dict[tuple[str, ...], Policy | None] = {(): None}
+    asked = [names for names in dict.fromkeys(lists) if names]
+    if not asked:
+        return found
+    from wheelfix.policy.load import PolicyError, PolicyErrors
+
+    errors: dict[PolicyError, None] = {}  # each once, in order: one file may stand in several lists
+    for names in asked:
+        try:
+            found[names] = _policy(names, limits)
+        except PolicyErrors as wrong:
+            errors |= dict.fromkeys(wrong.errors)
+    if errors:
+        raise PolicyErrors(tuple(errors))
+    return found
 
 
 def _policy(names: Sequence[str], limits: Limits) -> Policy:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wheelfix.audit import Options
     from wheelfix.model.limits import Limits
-    from wheelfix.policy.project import Project
 
 
 class UsageError(Exception):
@@ -26,7 +25,8 @@ def add_world(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None
         action="append",
         default=[],
         metavar="NAME|FILE",
-        help="judge by this policy; may be repeated, later ones override earlier ones (default: by the tag)",
+        help="judge by this policy; may be repeated, later ones override earlier ones (default: what pyproject.toml asks"
+        " for, else by the tag)",
     )
     group.add_argument(
         "--with",
@@ -104,8 +104,12 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def audit_options(options: argparse.Namespace) -> Options:
-    """What the pipeline is asked for. Raises ``UsageError`` for what cannot be."""
+    """What the pipeline is asked for, by the command line and by the project.
+
+    Raises ``UsageError`` for what cannot be, ``PolicyErrors`` for a ``[tool.wheelfix]`` that does not validate.
+    """
     from wheelfix.audit import Options
+    from wheelfix.commands.project import with_project
 
     chosen = vars(options)
     if options.env is not None and not options.env.is_dir():
@@ -120,8 +124,7 @@ def audit_options(options: argparse.Namespace) -> Options:
                 f"--ld-library-path {folder}: name a folder of site-packages (a relative path); folders of this machine"
                 " count with --baseline host"
             )
-    limits = _limits(chosen.get("limits", ()))
-    return Options(
+    asked = Options(
         policies=tuple(options.policy),
         with_=tuple(options.with_),
         env=options.env,
@@ -132,21 +135,10 @@ def audit_options(options: argparse.Namespace) -> Options:
         jobs=chosen.get("jobs", 1),
         select=_known(chosen.get("select", ())),
         ignore=_known(chosen.get("ignore", ())),
-        limits=limits,
-        project=_project(limits),
+        limits=_limits(chosen.get("limits", ())),
     )
-
-
-def _project(limits: Limits) -> Project | None:
-    """``[tool.wheelfix]`` of the pyproject.toml at or above the working directory."""
-    from wheelfix.policy.project import find_project
-
-    def rules() -> Collection[str]:
-        from wheelfix.checks import RULES
-
-        return RULES
-
-    return find_project(Path.cwd(), known_rules=rules, limit=limits.policy)
+    alone = [chosen[name] for name in ("wheel", "file", "old", "new") if name in chosen]
+    return with_project(asked, chosen.get("wheels", alone))
 
 
 def _limits(asked: Sequence[str]) -> Limits:

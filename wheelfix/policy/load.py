@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -80,7 +79,7 @@ def load_policies(
     """
     reading = _Reading(known_rules, (limits or Limits()).policy)
     for name in names:
-        _file(reading, name, Path.cwd(), (), "")
+        _file(reading, name, Path(), (), "")
     if reading.errors:
         raise PolicyErrors(reading.errors)
     merged = Policy()
@@ -92,12 +91,9 @@ def load_policies(
 def _file(reading: _Reading, name: str, folder: Path, above: tuple[str, ...], said_by: str) -> None:
     """Read one policy and, first, all that it extends; what was read already is not read again."""
     shown = said_by or name
-    path = _place(name, folder)
+    path = place(name, folder)
     if path is None:
-        close = difflib.get_close_matches(name, shipped_policies(), 1)
-        hint = f"; did you mean {close[0]}?" if close else f"; shipped: {', '.join(shipped_policies())}"
-        key = "extends" if said_by else ""
-        reading.errors.append(PolicyError(shown, key, f"there is no policy or file {name!r}{hint}"))
+        reading.errors.append(PolicyError(shown, "extends" if said_by else "", absent(name)))
         return
     identity = str(path)
     if identity in above:
@@ -111,10 +107,10 @@ def _file(reading: _Reading, name: str, folder: Path, above: tuple[str, ...], sa
     if len(reading.done) + len(above) > _MOST_FILES:
         reading.errors.append(PolicyError(shown, "extends", f"more than {_MOST_FILES} policies in all"))
         return
-    data = _parsed(reading, path)
+    label = path.name
+    data = read_toml(path, label, reading.most, reading.errors)
     if data is None:
         return
-    label = path.name
     before = len(reading.errors)
     extends = _value(reading, label, "extends", data.get("extends", []), texts) or ()
     for base in extends:
@@ -124,7 +120,7 @@ def _file(reading: _Reading, name: str, folder: Path, above: tuple[str, ...], sa
         reading.done[identity] = policy
 
 
-def _place(name: str, folder: Path) -> Path | None:
+def place(name: str, folder: Path) -> Path | None:
     """The file that a name means: a shipped policy, or a path (relative to the file that names it)."""
     if "/" not in name and not name.endswith(".toml") and "\0" not in name:
         shipped = data_folder() / f"{name}.toml"
@@ -137,13 +133,19 @@ def _place(name: str, folder: Path) -> Path | None:
         return None
 
 
-def _parsed(reading: _Reading, path: Path) -> dict[str, Any] | None:
-    label = path.name
+def absent(name: str) -> str:
+    """What to say of a name for which there is neither a shipped policy nor a file."""
+    hint = closest(name, shipped_policies()) or f"; shipped: {', '.join(shipped_policies())}"
+    return f"there is no policy or file {name!r}{hint}"
+
+
+def read_toml(path: Path, label: str, most: int, errors: list[PolicyError]) -> dict[str, Any] | None:
+    """A TOML file of at most so many bytes; None, and one more of the errors of ``label``, where it cannot be read."""
     try:
         with path.open("rb") as file:
-            raw = file.read(reading.most + 1)
-        if len(raw) > reading.most:
-            raise Wrong(f"is larger than {reading.most} bytes (--limit policy=N)")
+            raw = file.read(most + 1)
+        if len(raw) > most:
+            raise Wrong(f"is larger than {most} bytes (--limit policy=N)")
         return tomllib.loads(raw.decode("utf-8"))
     except OSError as error:
         message = f"cannot be read: {error.strerror}"
@@ -155,7 +157,7 @@ def _parsed(reading: _Reading, path: Path) -> dict[str, Any] | None:
         message = str(error)
     except ValueError as error:  # integers of thousands of digits, dates that do not exist
         message = f"holds a value that cannot be read: {error}"
-    reading.errors.append(PolicyError(label, "", message))
+    errors.append(PolicyError(label, "", message))
     return None
 
 

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import fnmatch
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from wheelfix.model.finding import Severity
-from wheelfix.policy.load import PolicyError, PolicyErrors
+from wheelfix.policy.load import PolicyError, absent, place
 from wheelfix.policy.schema import SEVERITIES, Reader, Wrong, closest, quoted, text, texts
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-_FILE = "pyproject.toml"
+_KEYS = ("policies", "with", "exclude", "severity")
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What one table asks for; None where it says nothing. Files are absolute, or names of shipped policies."""
+    """What one table asks for; None where it says nothing. Paths are absolute, those of shipped policies too."""
 
     policies: tuple[str, ...] | None = None
-    with_: tuple[str, ...] | None = None
+    with_: tuple[Path, ...] | None = None
     exclude: tuple[str, ...] | None = None
-    severity: tuple[tuple[str, Severity], ...] = ()
+    severity: tuple[tuple[str, Severity | Literal["off"]], ...] = ()
 
     def over(self, base: Wishes) -> Wishes:
         """These on top of others: a list replaces a list, severities are merged."""
@@ -47,108 +41,129 @@ class Project:
     base: Wishes = Wishes()
     overrides: tuple[tuple[str, Wishes], ...] = ()
 
-    def wishes(self, platforms: Iterable[str]) -> Wishes:
+    def wishes(self, platforms: Sequence[str]) -> Wishes:
         """What is asked for a wheel with these platform tags; an override counts where it matches one of them."""
-        tags = tuple(platforms)
         found = self.base
         for glob, more in self.overrides:
-            if any(fnmatch.fnmatchcase(tag, glob) for tag in tags):
+            if _matches(platforms, glob):
                 found = more.over(found)
+        return found
+
+    def each(self) -> Iterator[tuple[str, Wishes]]:
+        """Every table with the path of its key."""
+        yield "tool.wheelfix", self.base
+        for index, (_, wishes) in enumerate(self.overrides):
+            yield f"tool.wheelfix.override[{index}]", wishes
+
+    def without(self, lists: Collection[str]) -> Project:
+        """Without these lists, by their keys, in any table: something else was asked for instead."""
+
+        def rest(wishes: Wishes) -> Wishes:
+            return replace(
+                wishes,
+                policies=None if "policies" in lists else wishes.policies,
+                with_=None if "with" in lists else wishes.with_,
+                exclude=None if "exclude" in lists else wishes.exclude,
+            )
+
+        return Project(rest(self.base), tuple((glob, rest(wishes)) for glob, wishes in self.overrides))
+
+    def needed(self, wheels: Iterable[Sequence[str]]) -> Project:
+        """Without the ``with`` of tables that none of the wheels (by their platform tags) gets it from."""
+        used = {self._gives_with(platforms) for platforms in wheels}
+        overrides = tuple(
+            (glob, wishes if index in used else replace(wishes, with_=None))
+            for index, (glob, wishes) in enumerate(self.overrides)
+        )
+        return Project(self.base if None in used else replace(self.base, with_=None), overrides)
+
+    def _gives_with(self, platforms: Sequence[str]) -> int | None:
+        """The override whose ``with`` counts; None: the section's own."""
+        found = None
+        for index, (glob, wishes) in enumerate(self.overrides):
+            if wishes.with_ is not None and _matches(platforms, glob):
+                found = index
         return found
 
 
 @dataclass(slots=True)
 class _Reading:
+    file: str
     folder: Path
     known_rules: Collection[str]
     errors: list[PolicyError] = field(default_factory=list)
 
     def wrong(self, key: str, message: str) -> None:
-        self.errors.append(PolicyError(_FILE, ".".join(filter(None, ("tool.wheelfix", key))), message))
+        self.errors.append(PolicyError(self.file, key, message))
 
 
-def find_project(start: Path, *, known_rules: Callable[[], Collection[str]], limit: int) -> Project | None:
-    """The section of the nearest pyproject.toml at ``start`` or above it that has one; ``limit`` in bytes.
+def read_project(
+    section: object, folder: Path, file: str, known_rules: Collection[str]
+) -> tuple[Project, list[PolicyError]]:
+    """What the section of a file in a folder asks for, and everything that is wrong with it.
 
-    Raises ``PolicyErrors`` where it does not validate. A file that is no TOML, or too large, is passed over, as is
-    one without the section: it may belong to another tool.
+    Whether the wheels of ``with`` are there is not looked at: what the command line replaces, and what is for
+    another platform, need not be.
     """
-    for folder in (start, *start.parents):
-        try:
-            raw = (folder / _FILE).read_bytes() if (folder / _FILE).stat().st_size <= limit else b""
-            section = tomllib.loads(raw.decode("utf-8")).get("tool", {}).get("wheelfix")
-        except (OSError, ValueError, RecursionError, AttributeError) as error:
-            if isinstance(error, OSError) or b"wheelfix" not in raw:
-                continue
-            raise PolicyErrors([PolicyError(_FILE, "", f"cannot be read: {error}")]) from error
-        if section is not None:
-            return _project(section, _Reading(folder, known_rules()))
-    return None
-
-
-def _project(section: Any, reading: _Reading) -> Project:
+    reading = _Reading(file, folder, known_rules)
+    top = "tool.wheelfix"
     if not isinstance(section, dict):
-        reading.wrong("", "must be a table: [tool.wheelfix]")
-        section = {}
+        reading.wrong(top, "must be a table: [tool.wheelfix]")
+        return Project(), reading.errors
+    base = _wishes(section, top, "override", reading)
     overrides = section.get("override", [])
     if not isinstance(overrides, list) or not all(isinstance(o, dict) for o in overrides):
-        reading.wrong("override", "must be an array of tables: [[tool.wheelfix.override]]")
+        reading.wrong(f"{top}.override", "must be an array of tables: [[tool.wheelfix.override]]")
         overrides = []
-    made = Project(
-        _wishes({k: v for k, v in section.items() if k != "override"}, "", reading),
-        tuple(_override(o, f"override[{i}]", reading) for i, o in enumerate(overrides)),
-    )
-    if reading.errors:
-        raise PolicyErrors(reading.errors)
-    return made
+    made = [_override(table, f"{top}.override[{i}]", reading) for i, table in enumerate(overrides)]
+    return Project(base, tuple(made)), reading.errors
+
+
+def _matches(platforms: Sequence[str], glob: str) -> bool:
+    return any(fnmatch.fnmatchcase(platform, glob) for platform in platforms)
 
 
 def _override(table: Mapping[str, Any], key: str, reading: _Reading) -> tuple[str, Wishes]:
     if "platform" not in table:
         reading.wrong(f"{key}.platform", 'is required: a glob over platform tags, like "musllinux_*"')
     glob = _value(table.get("platform", "*"), text, f"{key}.platform", reading)
-    return glob or "*", _wishes({k: v for k, v in table.items() if k != "platform"}, key, reading)
+    return glob or "*", _wishes(table, key, "platform", reading)
 
 
-def _wishes(table: Mapping[str, Any], above: str, reading: _Reading) -> Wishes:
-    keys = ("policies", "with", "exclude", "severity")
+def _wishes(table: Mapping[str, Any], above: str, beside: str, reading: _Reading) -> Wishes:
+    """The four keys of a table in which a fifth, ``beside``, may stand too."""
     for key in table:
-        if key not in keys:
-            offered = (*keys, "platform") if above else (*keys, "override")
-            reading.wrong(_under(above, quoted(key)), f"unknown key{closest(key, offered)}")
-    lists = {k: _value(table[k], texts, _under(above, k), reading) for k in keys[:3] if k in table}
+        if key not in (*_KEYS, beside):
+            reading.wrong(f"{above}.{quoted(key)}", f"unknown key{closest(key, (*_KEYS, beside))}")
+    lists = {k: _value(table[k], texts, f"{above}.{k}", reading) for k in _KEYS[:3] if k in table}
     policies, given = lists.get("policies"), lists.get("with")
     return Wishes(
-        policies=None if policies is None else tuple(_policy(p, reading.folder) for p in policies),
-        with_=None if given is None else tuple(_there(given, _under(above, "with"), reading)),
+        policies=None if policies is None else tuple(_policies(policies, f"{above}.policies", reading)),
+        with_=None if given is None else tuple(reading.folder / path for path in given),
         exclude=lists.get("exclude"),
-        severity=tuple(_severities(table.get("severity", {}), _under(above, "severity"), reading)),
+        severity=tuple(_severities(table.get("severity", {}), f"{above}.severity", reading)),
     )
 
 
-def _policy(name: str, folder: Path) -> str:
-    return str(folder / name) if (folder / name).is_file() else name
+def _policies(names: Iterable[str], key: str, reading: _Reading) -> Iterator[str]:
+    for index, name in enumerate(names):
+        path = place(name, reading.folder)
+        if path is None:
+            reading.wrong(f"{key}[{index}]", absent(name))
+        else:
+            yield str(path)
 
 
-def _there(paths: Iterable[str], key: str, reading: _Reading) -> Iterator[str]:
-    for path in paths:
-        place = reading.folder / path
-        if not place.exists():
-            reading.wrong(key, f"there is no file or folder {path!r} beside {_FILE}")
-        yield str(place)
-
-
-def _severities(value: Any, key: str, reading: _Reading) -> Iterator[tuple[str, Severity]]:
+def _severities(value: Any, key: str, reading: _Reading) -> Iterator[tuple[str, Severity | Literal["off"]]]:
     if not isinstance(value, dict):
-        reading.wrong(key, "must be a table of rules and severities")
+        reading.wrong(key, f"must be a table of rules and severities: [{key}]")
         return
     for rule, severity in value.items():
         if rule not in reading.known_rules:
-            reading.wrong(
-                _under(key, quoted(rule)), f"there is no rule {rule!r}{closest(rule, reading.known_rules)}"
-            )
+            near = closest(rule, reading.known_rules)
+            reading.wrong(f"{key}.{quoted(rule)}", f"there is no rule {rule!r}{near}")
         if severity not in SEVERITIES:
-            reading.wrong(_under(key, quoted(rule)), f"must be one of {', '.join(SEVERITIES)}")
+            reading.wrong(f"{key}.{quoted(rule)}", f"must be one of {', '.join(SEVERITIES)}")
         else:
             yield rule, severity
 
@@ -159,7 +174,3 @@ def _value(value: Any, reader: Reader, key: str, reading: _Reading) -> Any:
     except Wrong as wrong:
         reading.wrong(key, str(wrong))
         return None
-
-
-def _under(above: str, key: str) -> str:
-    return f"{above}.{key}" if above else key
