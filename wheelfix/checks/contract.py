@@ -148,10 +148,12 @@ def _objects(subject: Subject, pattern: str) -> list[tuple[Member, ElfFacts]]:
     return [(m, m.elf) for m in subject.wheel.elves if m.elf is not None and matches_path(m.path, pattern)]
 
 
-def _nobody(rule: Rule, pattern: str, key: str) -> Finding:
-    return rule.finding(
-        f"no ELF object of the wheel matches {pattern}, of which the policy speaks", policy=key
-    )
+def _nobody(subject: Subject, rule: Rule, pattern: str, key: str) -> Iterator[Finding]:
+    """An entry that speaks of no object of the wheel; told once, where [[require-file]] asks for the very same."""
+    if all(entry.path != pattern for entry in subject.policy.require_files):
+        yield rule.finding(
+            f"no ELF object of the wheel matches {pattern}, of which the policy speaks", policy=key
+        )
 
 
 def _files(subject: Subject) -> Iterator[Finding]:
@@ -166,7 +168,7 @@ def _needed(subject: Subject) -> Iterator[Finding]:
     for entry in subject.policy.require_needed:
         objects = _objects(subject, entry.object)
         if not objects:
-            yield _nobody(NEEDED, entry.object, f"{entry.key}.object")
+            yield from _nobody(subject, NEEDED, entry.object, f"{entry.key}.object")
         for member, elf in objects:
             if not any(matches_name(n, entry.library) for n in elf.needed):
                 yield NEEDED.finding(
@@ -238,7 +240,7 @@ def _matching(elf: ElfFacts, pattern: str, *, defined: bool) -> list[Symbol]:
 def _imported(subject: Subject, contract: SymbolContract) -> Iterator[Finding]:
     objects = _objects(subject, contract.object)
     if not objects:
-        yield _nobody(IMPORT, contract.object, f"{contract.key}.object")
+        yield from _nobody(subject, IMPORT, contract.object, f"{contract.key}.object")
     for member, elf in objects:
         wanted = _matching(elf, contract.symbol, defined=False)
         if not wanted:
@@ -289,7 +291,7 @@ def _elsewhere(binding: Binding, library: str) -> bool:
 def _exported(subject: Subject, contract: SymbolContract) -> Iterator[Finding]:
     objects = _objects(subject, contract.object)
     if not objects:
-        yield _nobody(EXPORT, contract.object, f"{contract.key}.object")
+        yield from _nobody(subject, EXPORT, contract.object, f"{contract.key}.object")
     for member, elf in objects:
         if not _matching(elf, contract.symbol, defined=True):
             local = sorted(
@@ -307,6 +309,8 @@ def _exported(subject: Subject, contract: SymbolContract) -> Iterator[Finding]:
 
 def _sole(subject: Subject, contract: SymbolContract) -> Iterator[Finding]:
     owners = _objects(subject, contract.object)
+    if not owners and any(entry.path == contract.object for entry in subject.policy.require_files):
+        return  # told once, there
     if not any(_matching(elf, contract.symbol, defined=True) for _, elf in owners):
         yield SOLE_DEFINER.finding(
             f"no object that matches {contract.object} defines {contract.symbol}",
@@ -332,7 +336,7 @@ def _registered(subject: Subject) -> Iterator[Finding]:
     for entry in subject.policy.registrations:
         objects = _objects(subject, entry.object)
         if not objects:
-            yield _nobody(REGISTRATION, entry.object, f"{entry.key}.object")
+            yield from _nobody(subject, REGISTRATION, entry.object, f"{entry.key}.object")
         for member, elf in objects:
             if entry.string not in elf.strings:
                 yield REGISTRATION.finding(

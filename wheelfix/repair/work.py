@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,9 +64,12 @@ def repair(
     before = source.stat().st_size
     if folder is None:
         return Done(plan, proposal.findings, None, before, before)
-    made = _make(folder)
-    scratch = Path(tempfile.mkdtemp(prefix=".wheelfix-", dir=folder))
+    missing = tuple(p for p in (folder, *folder.parents) if not p.exists())
+    # Named before it is made: a signal that comes between the two leaves nothing either.
+    scratch = folder / f".wheelfix-{secrets.token_hex(8)}"
     try:
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch.mkdir(0o700)
         written = scratch / plan.filename
         if plan.empty:
             shutil.copyfile(source, written)
@@ -85,15 +88,8 @@ def repair(
         return Blocked(wheel.filename, (str(reason),))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-        _unmake(made)
+        _unmake(missing)
     return Done(plan, proposal.findings, target, before, target.stat().st_size)
-
-
-def _make(folder: Path) -> tuple[Path, ...]:
-    """Make a folder with those above it; the ones that were not there, the deepest first."""
-    missing = tuple(p for p in (folder, *folder.parents) if not p.exists())
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing
 
 
 def _unmake(folders: tuple[Path, ...]) -> None:
