@@ -40,6 +40,12 @@ NVIDIA = (
     "nvidia-nccl-cu11",
 )
 TORCH = ("torch",)
+#: What torch's libraries need of NVIDIA's, whichever CUDA they were built for (readelf -d on those of torch 2.14.1):
+#: loading them loads these, so that an extension finds them by name.
+BROUGHT = (
+    "cublas", "cublasLt", "cudart", "cudnn", "cufft", "cufile", "cupti", "curand", "cusolver", "cusparse",
+    "cusparseLt", "nccl", "nvJitLink", "nvrtc", "nvshmem_host",
+)  # fmt: skip
 #: Families that a release extends or renames within: one glob for all. torch's builds for other GPUs (libtorch_hip.so,
 #: libc10_xpu.so) are on other indexes.
 FOLDS = ("libcudnn*.so*", "libnpp*.so*", "libtorch*.so", "libc10*.so")
@@ -79,7 +85,8 @@ _NOTE = {
 # An extension of torch: which libraries torch brings and loads.
 # `import torch` loads torch's own libraries, so that an extension that is imported after it needs no path to
 # them (loads = "by-import": torch/__init__.py imports torch._C, whose closure they are; no list of files tells
-# that). What torch requires is found where nvidia-pypi says.
+# that). It also loads what those need of NVIDIA's, wherever that lies: torch stands for it, beside the distribution
+# that nvidia-pypi names.
 """,
 }
 
@@ -255,6 +262,8 @@ def main() -> None:
                 raise SystemExit(f"{distribution}: no wheel with libraries")
             rows += rows_of(releases, loads)
             seen += releases
+        if distributions is TORCH:
+            rows += [Row(f"lib{stem}.so.*", "torch", "nvidia", loads=loads) for stem in BROUGHT]
         (HERE / f"{name}.toml").write_text(document(name, rows, seen, extends), "utf-8")
         print(f"{name}.toml: {len(rows)} rules of {len({r.distribution for r in seen})} distributions")
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests import test_audit
 from tests.checks.loading import brief, library, module, provider, script, subject, told, wheel
+from tests.elf.conftest import make_elf
+from wheelfix import audit
 from wheelfix.checks import search_paths
 from wheelfix.model.finding import Finding
-from wheelfix.model.policy import Policy
+from wheelfix.model.policy import Policy, Provider
 from wheelfix.model.wheel import Member, WheelFacts
 
 
@@ -213,3 +218,51 @@ def test_no_import_comes_before_a_program() -> None:
     )
     judged = subject(wheel(program, requires=["torch"]), TORCH, policy=policy)
     assert [f.rule for f in told(search_paths, judged)] == ["needed-unreachable"]
+
+
+BROUGHT = (
+    Provider("p:provider[0]", "libcudart.so.13", "nvidia-cuda-runtime", "nvidia/cu13/lib"),
+    Provider("p:provider[1]", "libcudart.so.*", "torch", "nvidia", loads="by-import"),
+)
+
+
+def _about_cudart(
+    tmp_path: Path, name: str, *, program: bool = False, with_torch: bool = False
+) -> set[tuple[str, str]]:
+    """The rules about libcudart.so.13, of a module (or a program) without any path to it."""
+
+    needs = make_elf(needed=("libcudart.so.13",))
+    data = needs[:16] + (2).to_bytes(2, "little") + needs[18:] if program else needs
+    path = test_audit.wheel(
+        tmp_path, "x", {name: data}, tag="cp311-cp311-manylinux_2_28_x86_64", requires="torch"
+    )
+    policy = tmp_path / "p.toml"
+    rows = "".join(
+        f'[[provider]]\nlibrary = "{p.library}"\ndistribution = "{p.distribution}"\npath = "{p.path}"\nloads = "{p.loads}"\n'
+        for p in BROUGHT
+    )
+    policy.write_text(f"schema = 1\n{rows}")
+    given = ()
+    if with_torch:
+        (tmp_path / "t").mkdir()
+        given = (
+            test_audit.wheel(
+                tmp_path / "t", "torch", {"torch/__init__.py": b""}, tag="cp311-cp311-manylinux_2_28_x86_64"
+            ),
+        )
+    report = audit.audit_wheel(path, audit.prepare(audit.Options(policies=(str(policy),), with_=given)))
+    return {(f.rule, f.severity) for f in report.findings if f.library == "libcudart.so.13"}
+
+
+def test_what_importing_torch_brings_needs_no_path(tmp_path: Path) -> None:
+    found = _about_cudart(tmp_path, "pkg/x.so")
+    assert ("load-order-dependent", "info") in found
+    assert not any(rule == "needed-unreachable" for rule, _ in found)
+
+
+def test_a_program_imports_nothing(tmp_path: Path) -> None:
+    assert ("needed-unreachable", "error") in _about_cudart(tmp_path, "pkg/bin/x", program=True)
+
+
+def test_a_torch_that_was_given_and_does_not_load_it_brings_nothing(tmp_path: Path) -> None:
+    assert ("needed-unreachable", "error") in _about_cudart(tmp_path, "pkg/x.so", with_torch=True)

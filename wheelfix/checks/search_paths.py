@@ -5,6 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 
+from packaging.utils import canonicalize_name
+
 from wheelfix.checks.needed import UNREACHABLE, excluded, origin_hop
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
@@ -201,7 +203,18 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
         return
     if _reaches(scene, load, edge.object, providers):
         return
-    imported = next((p for p in providers if p.loads == "by-import"), None)
+    # No import comes before a program; one that was given and loads the library would have put it into the world.
+    program = load.root.elf is not None and load.root.elf.is_program
+    imported = next(
+        (
+            p
+            for p in providers
+            if p.loads == "by-import"
+            and not program
+            and canonicalize_name(p.distribution) not in subject.given_distributions
+        ),
+        None,
+    )
     if imported is not None:
         yield _unpathed(edge, load, f"importing {imported.distribution} has loaded it", "info")
         return
