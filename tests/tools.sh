@@ -1,5 +1,5 @@
 #!/bin/sh
-# The compilers, linkers and the second loader that the tests call. As root on Debian or Ubuntu what is missing is installed; elsewhere
+# The compilers, linkers, the second loader and the browser that the tests call. As root on Debian or Ubuntu what is missing is installed; elsewhere
 # the names of what is missing are told.
 set -eu
 missing=
@@ -9,6 +9,8 @@ need g++ g++
 need readelf binutils
 need ld.gold binutils
 need ld.lld lld
+need chromium chromium
+need chromedriver chromium-driver
 [ -e "/lib/ld-musl-$(uname -m).so.1" ] || missing="$missing musl"
 [ -z "$missing" ] && exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from wheelfix.archive.metadata import parse_file_name
 from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from wheelfix.checks.subject import Scene, Subject
     from wheelfix.policy.project import Project, Wishes
     from wheelfix.world import Surroundings
+
+T = TypeVar("T")
 
 _SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
 
@@ -206,14 +208,24 @@ def audit_wheel(path: Path, setting: Setting) -> WheelReport:
 
     A fault of wheelfix itself ends neither the run nor the report: the other wheels are still judged.
     """
+    return _judged(path, setting, _nothing)[0]
+
+
+def _judged(path: Path, setting: Setting, look: Callable[[Subject], T]) -> tuple[WheelReport, T | None]:
+    """The verdict, and what ``look`` takes from a wheel that could be read."""
     try:
-        return report_on(subject_of(path, setting), path, setting.options)
+        subject = subject_of(path, setting)
+        return report_on(subject, path, setting.options), look(subject)
     except Unreadable as reason:
-        return unreadable(path, str(reason))
+        return unreadable(path, str(reason)), None
     except Exception as bug:
         if os.environ.get("WHEELFIX_TRACEBACK"):
             raise
-        return _broken_down(path, bug)
+        return _broken_down(path, bug), None
+
+
+def _nothing(subject: Subject) -> None:
+    """What a report that is content with findings takes from a subject."""
 
 
 def unreadable(path: Path, reason: str) -> WheelReport:
@@ -239,18 +251,34 @@ def audit_wheels(paths: Sequence[Path], setting: Setting, done: Callable[[], Non
 
     LIEF never releases the GIL, so threads would gain nothing.
     """
+    return audit_and_look(paths, setting, _nothing, done)[0]
+
+
+def audit_and_look(
+    paths: Sequence[Path],
+    setting: Setting,
+    look: Callable[[Subject], T],
+    done: Callable[[], None] = lambda: None,
+) -> tuple[Report, tuple[T | None, ...]]:
+    """As ``audit_wheels``, for a report that shows more than findings: with what ``look`` takes from each wheel, None
+    where one could not be read.
+
+    It runs in the process that judged the wheel, which alone has the subject; function and answer must be picklable.
+    """
     jobs = min(setting.options.jobs, len(paths))
     if jobs <= 1:
-        return Report(tuple(_told(map(partial(audit_wheel, setting=setting), paths), done)))
-    import multiprocessing
+        judged = tuple(_told(map(partial(_judged, setting=setting, look=look), paths), done))
+    else:
+        import multiprocessing
 
-    single = replace(setting, options=replace(setting.options, jobs=1))
-    with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        return Report(tuple(_told(pool.imap(partial(audit_wheel, setting=single), paths), done)))
+        single = replace(setting, options=replace(setting.options, jobs=1))
+        with multiprocessing.get_context("fork").Pool(jobs) as pool:
+            judged = tuple(_told(pool.imap(partial(_judged, setting=single, look=look), paths), done))
+    return Report(tuple(report for report, _ in judged)), tuple(seen for _, seen in judged)
 
 
-def _told(reports: Iterable[WheelReport], done: Callable[[], None]) -> Iterator[WheelReport]:
-    for one in reports:
+def _told(judged: Iterable[T], done: Callable[[], None]) -> Iterator[T]:
+    for one in judged:
         done()
         yield one
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from wheelfix.commands.options import (
 
 if TYPE_CHECKING:
     from wheelfix.model.finding import Report
+    from wheelfix.report.html_blocks import Blocks
 
 _EPILOG = """\
 examples:
@@ -27,11 +29,12 @@ examples:
   wheelfix verify --plat manylinux_2_28_x86_64 my-1.0-cp311-cp311-linux_x86_64.whl
   wheelfix verify --select 'cxx-runtime-*,needed-missing' --fail-on warning my.whl
   wheelfix verify --format json -o report.json dist/*.whl
+  wheelfix verify --report html=report.html dist/*.whl
 
 exit status: 0 clean; 1 findings at or above --fail-on; 2 wrong usage or policy; 3 an input is no wheel;
 with several wheels the highest of all
 """
-_FORMATS = ("text", "json", "sarif", "junit", "github", "markdown")
+_FORMATS = ("text", "json", "sarif", "junit", "github", "markdown", "html")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -81,11 +84,17 @@ def run(options: argparse.Namespace) -> int:
 
     others = [_other(text) for text in options.reports]
     setting = audit.prepare(audit_options(options))
+    blocks: tuple[Blocks | None, ...] = ()
     with progress("judging", len(options.wheels)) as done:
-        report = audit.audit_wheels(options.wheels, setting, done)
+        if "html" in (options.format, *(form for form, _ in others)):
+            from wheelfix.report import html_blocks
+
+            report, blocks = audit.audit_and_look(options.wheels, setting, html_blocks.blocks, done)
+        else:
+            report = audit.audit_wheels(options.wheels, setting, done)
     for form, path in others:
-        write(_rendered(report, form, path, options), path)
-    write(_rendered(report, options.format, options.output, options), options.output)
+        write(_rendered(report, form, path, options, blocks), path)
+    write(_rendered(report, options.format, options.output, options, blocks), options.output)
     return exit_status(report, options.fail_on)
 
 
@@ -107,7 +116,9 @@ def _other(text: str) -> tuple[str, Path]:
     return form, Path(path)
 
 
-def _rendered(report: Report, form: str, path: Path | None, options: argparse.Namespace) -> str:
+def _rendered(
+    report: Report, form: str, path: Path | None, options: argparse.Namespace, blocks: Sequence[Blocks | None]
+) -> str:
     from wheelfix.checks import RULES
     from wheelfix.commands.output import look
     from wheelfix.report import github, json, junit, markdown, sarif, text
@@ -122,6 +133,10 @@ def _rendered(report: Report, form: str, path: Path | None, options: argparse.Na
         return github.render(report)
     if form == "markdown":
         return markdown.render(report)
+    if form == "html":
+        from wheelfix.report import html
+
+        return html.render(report, RULES, blocks)
     how = look(path)
     why = {rule.id: rule.why for rule in RULES.values()}
     return text.render(
