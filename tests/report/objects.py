@@ -13,8 +13,8 @@ GROUPS, CORES, MODULES = 44, 6, 250
 
 def many(folder: Path) -> Path:
     """250 extension modules in 10 packages, 44 libraries, one of which nobody ships, over 6 others: 300 objects."""
-    _compile(folder)
-    module, group, core = ((folder / f"{name}.so").read_bytes() for name in ("module", "group", "core"))
+    made = compiled(folder)
+    module, group, core = made["module"], made["group"], made["core"]
     members = {}
     for number in range(MODULES):
         asked = _name("group", number % (GROUPS + 1))  # the last of them is in no wheel
@@ -37,7 +37,8 @@ def _name(kind: str, number: int) -> str:
     return f"lib{kind}{number:03}.so"
 
 
-def _compile(folder: Path) -> None:
+def compiled(folder: Path) -> dict[str, bytes]:
+    """An extension module that needs ``group``, which needs ``core``."""
     (folder / "core.c").write_text("int core(void) { return 1; }\n")
     (folder / "group.c").write_text("int core(void); int group(void) { return core(); }\n")
     (folder / "module.c").write_text("int group(void); int PyInit__module(void) { return group(); }\n")
@@ -48,3 +49,4 @@ def _compile(folder: Path) -> None:
     gcc("core.c", "-o", "core.so", "-Wl,-soname,libcore0000.so", "-nostdlib")
     gcc("group.c", "-o", "group.so", "core.so", "-Wl,-soname,libgroup000.so,-rpath,$ORIGIN", "-nostdlib")
     gcc("module.c", "-o", "module.so", "group.so", "-Wl,-rpath,$ORIGIN/../libs,-rpath-link,.,--no-as-needed")
+    return {name: (folder / f"{name}.so").read_bytes() for name in ("module", "group", "core")}

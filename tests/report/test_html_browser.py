@@ -3,86 +3,25 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from selenium import webdriver
 from selenium.webdriver import ActionChains
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.ui import Select, WebDriverWait
+from selenium.webdriver.support.ui import Select
 
-from tests.report.objects import CORES, GROUPS, MODULES, many
-
-ARGUMENTS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1400,1000",
-)
-
-
-class Tab:
-    """One browser window."""
-
-    def __init__(self, driver: webdriver.Chrome) -> None:
-        self.driver = driver
-
-    def open(self, page: Path, scheme: str = "light", part: str = "") -> Tab:
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-        self.driver.get("about:blank")
-        self.driver.get(f"{page.as_uri()}{part}")
-        self.until("document.documentElement.dataset.ready")
-        return self
-
-    def until(self, condition: str) -> Any:
-        return WebDriverWait(self.driver, 20).until(lambda d: d.execute_script(f"return {condition}"))
-
-    def run(self, script: str) -> Any:
-        return self.driver.execute_script(script)
-
-    def one(self, selector: str) -> WebElement:
-        """The first that is visible."""
-        return next(e for e in self.all(selector) if e.is_displayed())
-
-    def all(self, selector: str) -> list[WebElement]:
-        return self.driver.find_elements("css selector", selector)
-
-    def count(self, selector: str) -> int:
-        return int(self.run(f"return document.querySelectorAll({json.dumps(selector)}).length"))
-
-    @property
-    def complaints(self) -> list[str]:
-        return [entry["message"] for entry in self.driver.get_log("browser")]
+from tests.report.browser import Tab, browser
+from tests.report.objects import CORES, GROUPS, MODULES, compiled, many
+from tests.test_audit import wheel
 
 
 @pytest.fixture(scope="module")
 def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    programs = [shutil.which("chromium"), shutil.which("chromedriver")]
-    if None in programs:
-        pytest.fail("chromium and chromedriver are needed: sh tests/tools.sh")
-    options = Options()
-    options.binary_location = programs[0] or ""
-    for argument in (*ARGUMENTS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(programs[1]))
-    try:
-        yield Tab(driver)
-    finally:
-        driver.quit()
+    with browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -300,3 +239,41 @@ def test_the_treemap_opens_a_folder_and_leads_back(tab: Tab, large: Path) -> Non
     tab.one(".way-back button.link").click()
     assert tab.count(".treemap g.file") == tiles
     assert tab.complaints == []
+
+
+def test_a_wheel_for_two_machines_has_a_picture_and_a_table_for_each(
+    tab: Tab, page: Callable[..., Path], tmp_path: Path
+) -> None:
+    module = compiled(tmp_path)["module"]
+    tags = "cp311-cp311-manylinux_2_17_x86_64.musllinux_1_2_x86_64"
+    tab.open(page(wheel(tmp_path, "two", {"two/_module.so": module}, tag=tags)))
+    tab.until("document.querySelectorAll('.table .tabs button').length === 2")
+    glibc, musl = tab.all(".part .drawn")
+    assert (glibc.is_displayed(), musl.is_displayed()) == (True, False)
+    tab.all(".part .tabs button")[1].click()
+    assert (glibc.is_displayed(), musl.is_displayed()) == (False, True)
+    assert float(tab.one("svg.graph").get_attribute("data-scale") or 0) > 0
+    assert tab.complaints == []
+
+
+def test_names_out_of_a_wheel_are_text(tab: Tab, page: Callable[..., Path], tmp_path: Path) -> None:
+    module = compiled(tmp_path)["module"]
+    bad = "\"'><img src=x onerror=document.title=1><script>document.title=2</script>\u202e.so"
+    title = page(wheel(tmp_path, "bad", {bad: module, f"bad/{bad}.py": b"x"}))
+    tab.open(title)
+    assert tab.count("img") == 0
+    assert tab.count("script:not([type])") == 1
+    assert tab.run("return document.title").startswith("FAIL bad-1.0-")
+    assert tab.complaints == []
+    # It goes by no other name either: a mark that turns the direction of writing is told as an escape.
+    paths = tab.run("return [...document.querySelectorAll('g.node > title')].map((t) => t.textContent)")
+    assert bad.replace("\u202e", "\\u202e") in paths
+
+
+def test_buttons_lead_to_the_parts_of_the_page(tab: Tab, large: Path) -> None:
+    tab.open(large)
+    buttons = tab.all("nav.parts button")
+    assert [b.text for b in buttons] == ["Findings", "Dependencies", "Symbols", "Sizes"]
+    buttons[2].click()
+    top = tab.run("return document.querySelector('.find-symbols').getBoundingClientRect().top")
+    assert 0 < top < 200

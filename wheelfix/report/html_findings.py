@@ -12,8 +12,8 @@ from wheelfix.model.finding import Finding
 from wheelfix.report.escape import plain
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
-#: Evidence longer than this is there at a click.
-_SHORT = 400
+#: Evidence longer than this, and rules that are no error and found more often than this, are there at a click.
+_SHORT, _FEW = 400, 3
 
 
 def safe(text: str) -> str:
@@ -22,7 +22,7 @@ def safe(text: str) -> str:
 
 
 def findings(found: Sequence[Finding], rules: Mapping[str, Rule]) -> str:
-    """All findings of a wheel, the gravest rules first; notes are folded."""
+    """All findings of a wheel, the gravest rules first; what is no error and much is folded."""
     if not found:
         return '<p class="none">Nothing was found.</p>'
     groups: dict[str, list[Finding]] = {}
@@ -64,6 +64,7 @@ def _code(text: str) -> str:
 
 def _group(rule: str, members: Sequence[Finding], known: Rule | None) -> str:
     severity = members[0].severity
+    is_open = severity == "error" or (severity == "warning" and len(members) <= _FEW)
     about = ""
     if known is not None:
         about = (
@@ -71,7 +72,7 @@ def _group(rule: str, members: Sequence[Finding], known: Rule | None) -> str:
             f"<details><summary>How to fix it</summary>{prose(known.fix)}</details></div>"
         )
     return (
-        f'<details class="rule"{"" if severity == "info" else " open"}><summary>'
+        f'<details class="rule"{" open" if is_open else ""}><summary>'
         f'<span class="severity {severity}">{severity}</span> <b>{safe(rule)}</b> '
         f'<span class="count">{len(members)}</span></summary>\n{about}'
         + "\n".join(map(_finding, members))

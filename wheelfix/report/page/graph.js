@@ -169,12 +169,19 @@ function graphOf(machine, chosen) {
   return { whole, fit, pin };
 }
 
-/** A curve from the lower side of one box to the upper side of another. */
+/** A line from one box down to another. Where boxes stand on each other it runs between their columns, never behind one. */
 function line(edge, places) {
   const [a, b] = [places[edge.from], places[edge.to]];
-  const [x1, y1, x2, y2] = [a.x + NODE.width / 2, a.y + NODE.height, b.x + NODE.width / 2, b.y];
+  const [half, middle] = [NODE.height / 2, NODE.width / 2];
+  const aside = (row) => 4 + (row % 5) * 2;
+  const out = a.x + NODE.width + aside(a.row);
+  const into = b.x - aside(b.row);
+  const [x1, y1] = a.last ? [a.x + middle, a.y + NODE.height] : [out, a.bottom];
+  const [x2, y2] = b.row === 0 ? [b.x + middle, b.y] : [into, b.top];
+  const first = a.last ? `M${x1} ${y1}` : `M${a.x + NODE.width} ${a.y + half}Q${out} ${a.y + half} ${out} ${a.y + half + 8}L${x1} ${y1}`;
+  const last = b.row === 0 ? "" : `L${into} ${b.y + half - 8}Q${into} ${b.y + half} ${b.x} ${b.y + half}`;
   const bend = y2 > y1 ? Math.max((y2 - y1) / 2, 20) : 40;
-  const path = draw("path", { class: `edge ${edge.how}`, d: `M${x1} ${y1}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}` });
+  const path = draw("path", { class: `edge ${edge.how}`, d: `${first}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}${last}` });
   path.append(draw("title", {}, edge.ways.map((way) => way.told).join("\n")));
   return path;
 }

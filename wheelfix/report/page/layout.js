@@ -3,7 +3,10 @@
 
 const NODE = { width: 190, height: 24, row: 31, column: 206, layer: 64 };
 
-/** Places of all nodes ({x, y} of the left upper corner), and the width and height that they take. */
+/**
+ * Places of all nodes, and the width and height that they take. A place is {x, y} of the left upper corner, the row in its
+ * layer, whether nothing of the layer stands below, and the upper and lower side of the layer.
+ */
 function layout(nodes, edges, view) {
   const next = nodes.map(() => []);
   const before = nodes.map(() => []);
@@ -24,8 +27,11 @@ function layout(nodes, edges, view) {
     // What is neither first nor last stands aside by turns, so that lines between distant layers pass beside it.
     const inside = number > 0 && number < layers.length - 1 && layers.length > 3;
     const left = (wide - columns * NODE.column) * (inside ? [0.25, 0.75][number % 2] : 0.5);
+    const bottom = y + (rows - 1) * NODE.row + NODE.height;
     layer.forEach((node, index) => {
-      places[node] = { x: left + Math.floor(index / rows) * NODE.column, y: y + (index % rows) * NODE.row };
+      const [column, row] = [Math.floor(index / rows), index % rows];
+      const last = row === rows - 1 || index === layer.length - 1;
+      places[node] = { x: left + column * NODE.column, y: y + row * NODE.row, row, last, top: y, bottom };
     });
     y += rows * NODE.row + NODE.layer;
   });
@@ -91,7 +97,8 @@ function ordered(layers, next, before) {
 function columnsFor(layers, view) {
   const most = Math.max(...layers.map((layer) => layer.length), 1);
   let best = { columns: most, scale: 0 };
-  for (let columns = 1; columns <= most; columns += 1) {
+  // A small layer is one row: where boxes stand on each other, it takes a look to see whose a line is.
+  for (let columns = Math.min(5, most); columns <= most; columns += 1) {
     const height = layers.reduce((sum, layer) => sum + Math.ceil(layer.length / columns) * NODE.row + NODE.layer, -NODE.layer);
     const scale = Math.min(view.width / (columns * NODE.column), view.height / height);
     if (scale > best.scale) best = { columns, scale };

@@ -20,7 +20,15 @@ async function pictures(number, room) {
   if (device.length) room.append(part("Device code", "What the code for each GPU architecture takes of the files.", deviceBars(device)));
   if (sizes.files.length) room.append(part("Sizes", "Files by their installed size. Click a folder to go into it.", treemap(sizes)));
   graphs.forEach((graph) => graph.fit());
+  room.closest("section").querySelector("header").after(ways(room.closest("section")));
   return { graphs, table, machines };
+}
+
+/** A row of buttons that leads to the parts of the page; it stays in sight. */
+function ways(section) {
+  const parts = [...section.querySelectorAll(".findings, .part")];
+  return make("nav", { class: "parts", "aria-label": "parts of the report" }, ...parts.map((one) => make("button",
+    { type: "button", click: () => one.scrollIntoView() }, one.querySelector("h3").textContent)));
 }
 
 async function symbolsOf(number, table, machines) {

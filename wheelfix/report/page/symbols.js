@@ -100,12 +100,15 @@ function row(group, name, words) {
   const beside = words ? make("div", { class: "words" }, words) : null;
   const under = group.roots.length === 1 && group.roots[0] === group.object ? null
     : make("div", { class: "words", title: group.roots.join("\n") }, group.roots.length === 1 ? `under ${group.roots[0]}` : `under ${group.roots.length} roots`);
-  const notes = [
-    group.unless.length ? `${group.status === "bound" ? "unless in" : "perhaps in"} ${group.unless.join(", ")}` : null,
-    group.also ? `data relocations: ${group.also}` : null,
-  ].filter(Boolean);
+  const notes = [];
+  if (group.unless.length) {
+    const rest = group.unless.length > 4 ? ` and ${group.unless.length - 3} more` : "";
+    const named = rest ? group.unless.slice(0, 3) : group.unless;
+    notes.push([`${group.status === "bound" ? "unless in" : "perhaps in"} ${named.join(", ")}${rest}`, group.unless.join("\n")]);
+  }
+  if (group.also) notes.push([`data relocations: ${group.also}`, null]);
   return make("tr", { class: group.status },
     make("td", {}, make("code", {}, name), beside), make("td", {}, group.version || ""), make("td", {}, group.object, under),
-    make("td", {}, group.provider || "", ...notes.map((note) => make("div", { class: "words" }, note))),
+    make("td", {}, group.provider || "", ...notes.map(([note, title]) => make("div", { class: "words", title }, note))),
     make("td", {}, make("span", { class: `status ${group.status}` }, STATUSES[group.status]), group.weak && group.status !== "weak-unbound" ? make("div", { class: "words" }, "weak") : null));
 }
