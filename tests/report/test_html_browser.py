@@ -163,8 +163,12 @@ def test_pointing_at_an_object_shows_its_neighbours_and_a_click_the_reasons(tab:
     assert tab.count("g.node.near") == 1 + 5
     ActionChains(tab.driver).click(box).perform()
     assert "missing; looked in" in tab.one(".detail").text
+    found = tab.run(
+        "return [...document.querySelectorAll('.detail button')].find((b) => b.textContent === '5 findings')"
+    )
+    assert found is not None
     # From a neighbour to its own neighbours.
-    tab.one(".detail button.link").click()
+    tab.one(".detail li button.link").click()
     assert "big/part" in tab.one(".detail h4.path").text
     tab.one("svg.graph").send_keys(Keys.ESCAPE)
     assert tab.count("g.node.near") == 0
@@ -277,3 +281,32 @@ def test_buttons_lead_to_the_parts_of_the_page(tab: Tab, large: Path) -> None:
     buttons[2].click()
     top = tab.run("return document.querySelector('.find-symbols').getBoundingClientRect().top")
     assert 0 < top < 200
+
+
+def test_an_object_leads_to_its_findings(tab: Tab, large: Path) -> None:
+    tab.open(large)
+    tab.one(".find-objects").send_keys("libgroup044")
+    tab.until("document.querySelector('.drawn output').textContent")
+    tab.one(".find-objects").send_keys(Keys.ENTER)
+    next(b for b in tab.all(".detail button") if b.text == "5 findings").click()
+    tab.until("document.querySelector('.findings output').textContent.startsWith('5 of')")
+    assert 0 <= tab.run("return document.querySelector('.findings').getBoundingClientRect().top") < 100
+
+
+def test_a_chosen_object_is_brought_into_sight(tab: Tab, large: Path) -> None:
+    tab.open(large)
+    for _ in range(5):
+        tab.one("button.zoom-in").click()
+    for name in ("_module000", "libcore0003"):
+        field = tab.one(".find-objects")
+        field.clear()
+        field.send_keys(name)
+        tab.until("document.querySelectorAll('g.stage g.node.near').length === 1")
+        field.send_keys(Keys.ENTER)
+        frame = tab.one("svg.graph").rect
+        left, right, top, bottom = tab.run(
+            "const r = document.querySelector('g.node.pinned > rect').getBoundingClientRect(), y = scrollY; "
+            "return [r.left, r.right, r.top + y, r.bottom + y]"
+        )
+        assert frame["x"] <= left < right <= frame["x"] + frame["width"]
+        assert frame["y"] <= top < bottom <= frame["y"] + frame["height"]

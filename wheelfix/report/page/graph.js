@@ -27,8 +27,8 @@ function fitting(label, width, font) {
   return whole === label ? whole : elided(label.replace(/(\.so)\..*$/, "$1"), width, font);
 }
 
-/** The picture of one machine's loads with its tools, and what is told of a chosen node. */
-function graphOf(machine, chosen) {
+/** The picture of one machine's loads with its tools, and what is told of a chosen node; `findings` as in page.js. */
+function graphOf(machine, findings) {
   const { nodes, edges } = machine;
   const svg = draw("svg", { class: "graph", role: "img", tabindex: "0", "aria-label": `dependency graph, ${nodes.length} objects` });
   const stage = draw("g", { class: "stage" });
@@ -90,6 +90,17 @@ function graphOf(machine, chosen) {
     applied();
   }
 
+  /** Move the picture so that a node that lies outside stands in its middle. */
+  function reveal({ x, y }) {
+    const { width, height } = svg.getBoundingClientRect();
+    const [left, top] = [view.x + x * view.scale, view.y + y * view.scale];
+    const inside = left >= 0 && top >= 0 && left + NODE.width * view.scale <= width && top + NODE.height * view.scale <= height;
+    if (inside) return;
+    view.x = width / 2 - (x + NODE.width / 2) * view.scale;
+    view.y = height / 2 - (y + NODE.height / 2) * view.scale;
+    applied();
+  }
+
   /** Show these nodes and links as they are and all others faint; with null all as they are. */
   function mark(shown, lines) {
     svg.classList.toggle("dimmed", shown !== null);
@@ -113,9 +124,9 @@ function graphOf(machine, chosen) {
 
   function pin(index) {
     pinned = index;
-    detail.replaceChildren(...(index === null ? hint() : told(machine, index, near[index], pin)));
+    detail.replaceChildren(...(index === null ? hint() : told(machine, index, near[index], pin, findings)).filter((one) => one !== null));
     rest();
-    if (index !== null) chosen(nodes[index].path);
+    if (index !== null) reveal(place.places[index]);
   }
 
   function filtered() {
@@ -200,8 +211,10 @@ function hint() {
 }
 
 /** What is known of one node: itself, whom it needs, who needs it. */
-function told(machine, index, links, pin) {
+function told(machine, index, links, pin, findings) {
   const node = machine.nodes[index];
+  const name = node.owner === "wheel" ? node.path : baseName(node.path).replace(/^host:/, "");
+  const found = findings.count(name);
   const rows = [["is", [...new Set([node.kind, OWNERS[node.owner]])].join(", ")], ["of", node.distribution], ["SONAME", node.soname],
     ["size", node.size ? bytes(node.size) : null], ["arch", node.arch], ["RPATH", node.rpath], ["RUNPATH", node.runpath]];
   const list = (title, chosen, other) => (chosen.length ? [make("h4", {}, `${title} (${chosen.length})`), make("ul", {}, ...chosen.map((link) => {
@@ -213,6 +226,7 @@ function told(machine, index, links, pin) {
   return [
     make("h4", { class: "path" }, node.path),
     make("dl", {}, ...rows.filter(([, value]) => value).flatMap(([key, value]) => [make("dt", {}, key), make("dd", {}, value)])),
+    found ? make("button", { type: "button", class: "link", click: () => findings.show(name) }, `${found} finding${found === 1 ? "" : "s"}`) : null,
     ...list("Needs", links.filter((link) => link.edge.from === index), "to"),
     ...list("Needed by", links.filter((link) => link.edge.to === index && link.edge.from !== index), "from"),
   ];

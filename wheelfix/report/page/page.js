@@ -7,9 +7,10 @@ async function pictures(number, room) {
   const overview = await unpacked(`overview-${number}`);
   const { machines, device, sizes } = overview;
   const graphs = [];
+  const findings = findingsOf(room.closest("section"));
   if (machines.some((machine) => machine.nodes.length)) {
     const boards = machines.map((machine) => {
-      const graph = graphOf(machine, (path) => { room.dataset.chosen = path; });
+      const graph = graphOf(machine, findings);
       graphs.push(graph);
       return graph.whole;
     });
@@ -86,6 +87,20 @@ function filterFindings(board) {
     }
     said.textContent = wanted ? `${found} of ${all.length}` : "";
   }));
+}
+
+/** How many findings name a member or a library, and a way to them. */
+function findingsOf(section) {
+  const field = section.querySelector(".find-findings");
+  const named = [...section.querySelectorAll("article.finding")].map((one) => [...one.querySelectorAll(":scope > dl code")].map((code) => code.textContent));
+  return {
+    count: (name) => named.filter((names) => names.includes(name)).length,
+    show: (name) => {
+      field.value = name;
+      field.dispatchEvent(new Event("input"));
+      section.querySelector(".findings").scrollIntoView();
+    },
+  };
 }
 
 function asked() {
