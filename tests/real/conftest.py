@@ -26,10 +26,18 @@ def _fetch() -> ModuleType:
 FETCH = _fetch()
 ENTRIES: list[dict[str, Any]] = FETCH.wheels(only_ci=os.environ.get("WHEELFIX_TEST_WHEELS") == "ci")
 
+CERTIFIED = [w for w in ENTRIES if "auditwheel" in w]
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that takes ``real_wheel`` runs once for each wheel, one that takes ``healthy_wheel`` for each healthy one."""
-    for name, entries in (("real_wheel", ENTRIES), ("healthy_wheel", [w for w in ENTRIES if w["healthy"]])):
+    """``real_wheel`` stands for each wheel, ``healthy_wheel`` for each healthy one, ``certified_wheel`` for each with a tag
+    of auditwheel's."""
+    groups = {
+        "real_wheel": ENTRIES,
+        "healthy_wheel": [w for w in ENTRIES if w["healthy"]],
+        "certified_wheel": CERTIFIED,
+    }
+    for name, entries in groups.items():
         if name in metafunc.fixturenames:
             metafunc.parametrize(name, entries, ids=[w["file"] for w in entries])
 
@@ -45,3 +53,8 @@ def real_path() -> Callable[[dict[str, Any]], Path]:
         return found
 
     return path
+
+
+@pytest.fixture
+def certified_wheels() -> list[dict[str, Any]]:
+    return CERTIFIED
