@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from wheelfix.loader.binding import bind, bind_all, relocation_order
+from wheelfix.loader.binding import bind, relocation_order
+from wheelfix.loader.together import bind_all, every
 from wheelfix.loader.versions import version_errors
 from wheelfix.model.elf import (
     ET_EXEC,
@@ -310,7 +311,7 @@ def test_musl_knows_no_unique_symbols_and_no_symbolic_objects() -> None:
 def test_bindings_of_several_roots_follow_each_other() -> None:
     library = node("a.so", gives("g"))
     other = node("other.so", wants("g"))
-    bindings = bind_all(world(), [opened(ROOT, library), opened(other, library)])
+    bindings = list(every(bind_all(world(), [opened(ROOT, library), opened(other, library)])))
     assert [(b.root, b.object, b.provider) for b in bindings] == [
         ("root.so", "root.so", "a.so"),
         ("other.so", "other.so", "a.so"),

@@ -261,7 +261,7 @@ def _provided(
 ) -> Iterator[Finding]:
     told: set[str] = set()
     for scene in subject.scenes:
-        for binding in scene.bindings:
+        for binding in scene.outcomes:
             if binding.object != member.path or binding.symbol not in names or binding.symbol in told:
                 continue
             if not _elsewhere(binding, contract.provider or "*"):

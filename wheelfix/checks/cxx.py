@@ -276,7 +276,7 @@ def _borrowed(subject: Subject, scene: Scene) -> Iterator[Finding]:
     runtime = frozenset[str]().union(*subject.cxx_runtime_symbols.values())
     nodes = {n.path: n for load in scene.loads for n in (*scene.world.interpreter, *load.scope)}
     loans: dict[tuple[str, str], dict[str, None]] = {}
-    for binding in scene.bindings:
+    for binding in scene.outcomes:
         if binding.symbol not in runtime or binding.status != "bound" or binding.provider is None:
             continue
         lender = nodes[binding.provider]

@@ -45,9 +45,9 @@ def forbidden_symbols(scene: Scene) -> dict[str, tuple[str, ...]]:
     known = glibc_symbols(scene.platform.arch)
     loads = {load.root.path: load for load in scene.loads}
     wheel = {node.path for load in scene.loads for node in load.scope if node.owner == "wheel"}
-    telling = {b.object for b in scene.bindings if b.status != "unreferenced"}
+    telling = {b.object for b in scene.outcomes if b.status != "unreferenced"}
     found: dict[str, dict[str, None]] = {}
-    for b in scene.bindings:
+    for b in scene.outcomes:
         if b.weak or b.object not in wheel or b.symbol not in known:
             continue
         if b.status == "missing" or (

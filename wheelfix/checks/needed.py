@@ -296,7 +296,7 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
     providers: dict[str, set[str]] = {}
     perhaps: dict[str, set[str]] = {}  # libraries whose symbols are not known
     members = {member for member, _ in candidates}
-    for binding in scene.bindings:
+    for binding in scene.outcomes:
         if binding.object not in members or (binding.weak and binding.provider is None):
             continue  # of nobody who is asked, or an optional hook, which no library is linked for
         found = providers.setdefault(binding.object, set())

@@ -105,7 +105,7 @@ def _wanted(subject: Subject) -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
     for scene in subject.scenes:
         owners = {node.path: node.owner for load in scene.loads for node in load.scope}
-        for b in scene.bindings:
+        for b in scene.outcomes:
             if (
                 b.symbol.startswith(("Py", "_Py"))
                 and not b.weak

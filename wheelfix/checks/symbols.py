@@ -84,7 +84,7 @@ def missing_symbols(scene: Scene) -> Iterator[Missing]:
     loads = {load.root.path: load for load in scene.loads}
     seen: set[tuple[str, str, str | None]] = set()
     explained: dict[str, set[tuple[str, str]]] = {}
-    for binding in scene.bindings:
+    for binding in scene.outcomes:
         key = (binding.object, binding.symbol, binding.version)
         if binding.status != "missing" or key in seen:
             continue

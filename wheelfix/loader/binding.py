@@ -6,7 +6,7 @@ glibc: ``elf/dl-lookup.c`` (``_dl_lookup_symbol_x``), ``elf/dl-reloc.c``, ``elf/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -35,7 +35,9 @@ class Indexes:
     def __init__(self) -> None:
         self.holders: dict[str, list[int]] = {}
         self._known: dict[int, tuple[ElfFacts, Index]] = {}
-        self._concern: dict[int, tuple[frozenset[str], frozenset[int]]] = {}
+        self._places: dict[int, Mapping[str, Sequence[int]]] = {}
+        self._looked: dict[int, Mapping[str, Sequence[Symbol]]] = {}
+        self._concern: dict[int, Mapping[int, Sequence[int]]] = {}
 
     def of(self, elf: ElfFacts, absolute_zero: bool) -> Index:
         """The index of one object; ``absolute_zero`` as in ``lookup.index``."""
@@ -47,18 +49,44 @@ class Indexes:
                 self.holders.setdefault(name, []).append(key)
         return self._known[key][1]
 
-    def concern(self, elf: ElfFacts) -> tuple[frozenset[str], frozenset[int]]:
-        """What an object wants, and the identities of all that have any of it; asked when all are indexed."""
+    def wants(self, elf: ElfFacts) -> Sequence[Symbol]:
+        """``Index.wants`` of an object that was indexed."""
+        return self._known[id(elf)][1].wants
+
+    def places(self, elf: ElfFacts) -> Mapping[str, Sequence[int]]:
+        """For each name that an object wants the places in ``Index.wants`` at which it does."""
+        key = id(elf)
+        if key not in self._places:
+            found: dict[str, list[int]] = {}
+            for place, symbol in enumerate(self.wants(elf)):
+                found.setdefault(symbol.name, []).append(place)
+            self._places[key] = found
+        return self._places[key]
+
+    def looked(self, elf: ElfFacts) -> Mapping[str, Sequence[Symbol]]:
+        """The symbols of an object that a relocation names, defined ones too, by name."""
+        key = id(elf)
+        if key not in self._looked:
+            found: dict[str, list[Symbol]] = {}
+            for symbol in elf.symbols:
+                if symbol.lookups:
+                    found.setdefault(symbol.name, []).append(symbol)
+            self._looked[key] = found
+        return self._looked[key]
+
+    def concern(self, elf: ElfFacts) -> Mapping[int, Sequence[int]]:
+        """The objects that have anything of what one wants, by identity, with the places of it in ``Index.wants``.
+
+        Asked when all objects are indexed.
+        """
         key = id(elf)
         if key not in self._concern:
-            names = frozenset(s.name for s in self._known[key][1].wants)
-            holders = frozenset(h for n in names for h in self.holders.get(n, ()))
-            self._concern[key] = names, holders
+            found: dict[int, list[int]] = {}
+            for name, places in self.places(elf).items():
+                for holder in self.holders.get(name, ()):
+                    found.setdefault(holder, []).extend(places)
+            self._concern[key] = found
         return self._concern[key]
-
-
-#: Bindings of an object by everything that they depend on.
-_Settled = dict[tuple[object, ...], tuple[Binding, ...]]
 
 
 # The relocation classes that differ in what they accept, in the order in which their providers are told.
@@ -86,7 +114,7 @@ _NOTHING = _Found()
 
 
 @dataclass(frozen=True, slots=True)
-class _Process:
+class Process:
     """One process in which one root was opened, as far as look-ups depend on it."""
 
     root: str
@@ -103,14 +131,6 @@ class _Process:
     unique: Mapping[str, Node]  # who keeps each contested STB_GNU_UNIQUE symbol
 
 
-def bind_all(world: World, loads: Iterable[Load]) -> tuple[Binding, ...]:
-    """The bindings of several roots of one world, one after the other; each object is indexed once."""
-    indexes = Indexes()
-    processes = [_process(world, load, indexes) for load in loads]
-    settled: _Settled = {}
-    return tuple(b for p in processes for n in p.opened for b in _settled(p, n, indexes, settled))
-
-
 def bind(world: World, load: Load, indexes: Indexes | None = None) -> tuple[Binding, ...]:
     """Who supplies each symbol that the objects of one load want.
 
@@ -118,11 +138,12 @@ def bind(world: World, load: Load, indexes: Indexes | None = None) -> tuple[Bind
     the process had not relocated before, in the order of the scope and of the symbol tables. ``indexes``
     carries what was learnt about objects from one call to the next.
     """
-    process = _process(world, load, Indexes() if indexes is None else indexes)
-    return tuple(b for node in process.opened for b in _bindings(process, node))
+    process = process_of(world, load, Indexes() if indexes is None else indexes)
+    return tuple(b for node in process.opened for b in bindings_of(process, node))
 
 
-def _process(world: World, load: Load, indexes: Indexes) -> _Process:
+def process_of(world: World, load: Load, indexes: Indexes) -> Process:
+    """The process in which one root is opened, with every object of its scope indexed."""
     program = load.root.elf is not None and load.root.elf.is_program
     interpreter = () if program else world.interpreter
     before = {n.location for n in interpreter}
@@ -138,7 +159,7 @@ def _process(world: World, load: Load, indexes: Indexes) -> _Process:
     places: dict[int, tuple[int, ...]] = {}
     for position, member in enumerate(scope):
         places[id(member.node.elf)] = (*places.get(id(member.node.elf), ()), position)
-    process = _Process(
+    process = Process(
         root=load.root.path,
         musl=world.libc == "musl",
         opened=tuple(n for n in load.scope if n.location not in before),
@@ -154,56 +175,46 @@ def _process(world: World, load: Load, indexes: Indexes) -> _Process:
         stops=world.libc != "musl" and world.libc_version < (2, 30),
         unique={},
     )
-    return replace(process, unique=_kept_unique(process, load))
+    return replace(process, unique=_kept_unique(process, load, indexes))
 
 
-def _settled(process: _Process, node: Node, indexes: Indexes, settled: _Settled) -> Iterable[Binding]:
-    """The bindings of one object, taken from another root's where nothing that they depend on differs.
-
-    Roots are many and their libraries the same; an extension module seldom defines what its libraries want.
-    """
-    if node.elf is None or process.musl:
-        return _bindings(process, node)
-    names, holders = indexes.concern(node.elf)
-    wanted_of = tuple(process.named.get(need.file) for need in node.elf.verneed)
-    around = tuple(
-        m.node.location
-        for m in process.scope
-        if id(m.node.elf) in holders or not m.offers.complete or m.node.location in wanted_of
-    )
-    unique = tuple((n, kept.location) for n, kept in process.unique.items() if n in names)
-    program = next((m.node.location for m in process.scope if m.executable and not m.python), None)
-    key = (node.location, program, around, wanted_of, process.absent, unique)
-    if key not in settled:
-        settled[key] = tuple(_bindings(process, node))
-        return settled[key]
-    root = process.root
-    return (tuple.__new__(Binding, (root, *b[1:])) for b in settled[key])
-
-
-def _bindings(process: _Process, node: Node) -> Iterator[Binding]:
+def bindings_of(process: Process, node: Node) -> Iterator[Binding]:
     """The bindings of one object of the scope."""
     if node.elf is None:
         return
-    own = _own_first(process, node)
+    own = own_first(process, node)
     for symbol in process.members[node.location].offers.wants:
-        name, lookups = symbol.name, symbol.lookups
-        status: BindStatus = "bound"
-        first, also = _NOTHING, None
-        if not lookups or symbol.visibility not in (STV_DEFAULT, STV_PROTECTED):
-            # RESOLVE_MAP (elf/dl-reloc.c) takes hidden and internal symbols from the object itself.
-            status = "unreferenced"
-        else:
-            first, *others = [_find(process, own, symbol, kind) for kind in _CLASSES if lookups & kind]
-            if first.node is None:
-                status = _unbound(first, symbol)
+        yield binding_of(process, node, own, symbol)
+
+
+def binding_of(process: Process, node: Node, own: int | None, symbol: Symbol) -> Binding:
+    """Who supplies one symbol that an object wants; ``own`` as ``own_first`` has it."""
+    lookups = symbol.lookups
+    status: BindStatus = "bound"
+    first, also = _NOTHING, None
+    if not lookups or symbol.visibility not in (STV_DEFAULT, STV_PROTECTED):
+        # RESOLVE_MAP (elf/dl-reloc.c) takes hidden and internal symbols from the object itself.
+        status = "unreferenced"
+    else:
+        first, *others = [_find(process, own, symbol, kind) for kind in _CLASSES if lookups & kind]
+        if first.node is None:
+            status = _unbound(first, symbol)
+        if others:
             also = next(
                 (o.node.path for o in others if o.node is not None and o.node is not first.node), None
             )
-        provider = first.node.path if first.node is not None else None
-        yield Binding(
-            process.root, node.path, name, symbol.version, symbol.weak, status, provider, first.unless, also
-        )
+    provider = first.node.path if first.node is not None else None
+    return Binding(
+        process.root,
+        node.path,
+        symbol.name,
+        symbol.version,
+        symbol.weak,
+        status,
+        provider,
+        first.unless,
+        also,
+    )
 
 
 def _unbound(found: _Found, symbol: Symbol) -> BindStatus:
@@ -214,7 +225,7 @@ def _unbound(found: _Found, symbol: Symbol) -> BindStatus:
     return "weak-unbound" if symbol.weak else "missing"
 
 
-def _own_first(process: _Process, node: Node) -> int | None:
+def own_first(process: Process, node: Node) -> int | None:
     """The position of a symbolic object, whose symbols are looked up in itself before the scope; else None.
 
     The program itself never is (``elf/dl-load.c``, ``_dl_map_object_from_fd``); musl knows no DT_SYMBOLIC.
@@ -224,7 +235,7 @@ def _own_first(process: _Process, node: Node) -> int | None:
     return process.places[id(node.elf)][0]
 
 
-def _find(process: _Process, own: int | None, symbol: Symbol, kind: int) -> _Found:
+def _find(process: Process, own: int | None, symbol: Symbol, kind: int) -> _Found:
     """One look-up of one relocation class; ``own`` is the position that comes before the scope.
 
     An object that is complete, does not have the name and is not the file that verneed names changes
@@ -262,7 +273,7 @@ def _find(process: _Process, own: int | None, symbol: Symbol, kind: int) -> _Fou
     return _Found(unless=(*unless, *process.absent))
 
 
-def _worth_a_look(process: _Process, own: int | None, name: str, stop: str | None) -> Sequence[int]:
+def _worth_a_look(process: Process, own: int | None, name: str, stop: str | None) -> Sequence[int]:
     """Positions in the order of the look-up: who has the name, who is incomplete, whom verneed names."""
     found = list(process.incomplete)
     for identity in process.holders.get(name, ()):
@@ -280,7 +291,7 @@ def _may_be_newer(node: Node, version: str) -> bool:
     return elf is not None and elf.open_ended and version not in {d.name for d in elf.verdef}
 
 
-def _large_file_name(process: _Process, name: str) -> Node | None:
+def _large_file_name(process: Process, name: str) -> Node | None:
     """musl's own answer for the names of the large file interface."""
     plain = plain_name(name)
     if plain is None:
@@ -289,7 +300,7 @@ def _large_file_name(process: _Process, name: str) -> Node | None:
     return next((n for n in holders if n.owner in ("host", "interpreter")), None)
 
 
-def _kept_unique(process: _Process, load: Load) -> Mapping[str, Node]:
+def _kept_unique(process: Process, load: Load, indexes: Indexes) -> Mapping[str, Node]:
     """Which definition of each STB_GNU_UNIQUE symbol the process keeps: that of the first look-up.
 
     Only a name that two objects define can differ from what the scope says.
@@ -306,12 +317,14 @@ def _kept_unique(process: _Process, load: Load) -> Mapping[str, Node]:
     for node in relocation_order(load) if contested else ():
         if node.elf is None or node.location not in opened:
             continue
-        own = _own_first(process, node)
-        for symbol in node.elf.symbols:
-            if symbol.name in contested and symbol.lookups and symbol.name not in kept:
+        own = own_first(process, node)
+        looked = indexes.looked(node.elf)
+        for name in contested & looked.keys() - kept.keys():
+            for symbol in looked[name]:
                 found = _find(process, own, symbol, symbol.lookups & LOOKUP_PLT or LOOKUP_DATA).node
-                if found is not None and symbol.name in process.members[found.location].offers.unique:
-                    kept[symbol.name] = found
+                if found is not None and name in process.members[found.location].offers.unique:
+                    kept[name] = found
+                    break
     return kept
 
 

@@ -112,3 +112,15 @@ class Binding(NamedTuple):
     provider: str | None = None
     unless: tuple[str, ...] = ()
     also: str | None = None
+
+
+class Bound(NamedTuple):
+    """The bindings of one object under one root, in the order of its symbol table.
+
+    ``bindings`` are shared where nothing differs and may bear the name of another root; ``fresh`` are those whose
+    outcome was not told under a root before.
+    """
+
+    root: str
+    bindings: tuple[Binding, ...]
+    fresh: tuple[Binding, ...]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from wheelfix.checks.subject import Subject
 from wheelfix.model.elf import ElfFacts
-from wheelfix.model.resolution import Binding, Load
+from wheelfix.model.resolution import Load
 from wheelfix.repair.plan import Draft
 
 # crtbegin's frame_dummy is in every DT_INIT_ARRAY; more means code that runs when the library is loaded.
@@ -40,8 +40,8 @@ def _settled_without(path: str, name: str, elf: ElfFacts | None, subject: Subjec
     if elf is None or name in elf.filters or any(need.file == name for need in elf.verneed):
         return False
     loads = {load.root.path for s in subject.scenes for load in s.loads if _holds(load, path)}
-    bindings: Iterable[Binding] = (b for s in subject.scenes for b in s.bindings if b.root in loads)
-    return bool(loads) and all(b.status in _SETTLED for b in bindings)
+    bound = (one for s in subject.scenes for one in s.bound if one.root in loads)
+    return bool(loads) and all(b.status in _SETTLED for one in bound for b in one.bindings)
 
 
 def _holds(load: Load, path: str) -> bool:
@@ -77,7 +77,7 @@ def _reached(
 
 def _used(group: set[str], subject: Subject) -> bool:
     for scene in subject.scenes:
-        for binding in scene.bindings:
+        for binding in scene.outcomes:
             if binding.object in group:
                 continue
             if binding.provider in group or binding.also in group:

@@ -154,7 +154,7 @@ def _imports(subject: Subject) -> Iterator[Entry]:
     runtime = frozenset[str]().union(*subject.cxx_runtime_symbols.values())
     suppliers: dict[tuple[str, str], set[str | None]] = defaultdict(set)
     for scene in subject.scenes:
-        for b in scene.bindings:
+        for b in scene.outcomes:
             if b.object in own and b.symbol not in runtime and not b.symbol.startswith("_Unwind_"):
                 suppliers[b.object, b.symbol].add(b.provider if b.status == "bound" else None)
     first: dict[tuple[str, str], tuple[str, str]] = {}

@@ -9,33 +9,43 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.loader.test_binding import gives, node, opened, wants, world
-from wheelfix.loader.binding import bind, bind_all
-from wheelfix.model.elf import LOOKUP_DATA, LOOKUP_PLT, STB_GNU_UNIQUE, STB_WEAK, VersionNeed, VersionRef
+from wheelfix.loader.binding import bind
+from wheelfix.loader.together import bind_all, every
+from wheelfix.model.elf import (
+    ET_DYN,
+    ET_EXEC,
+    LOOKUP_COPY,
+    LOOKUP_DATA,
+    LOOKUP_PLT,
+    STB_GNU_UNIQUE,
+    STB_WEAK,
+    VersionNeed,
+    VersionRef,
+)
 from wheelfix.model.resolution import Load, Node
 
-NAMES = ("f", "g", "h")
+NAMES = ("f", "g", "h", "Py_g")
 
 
 def test_a_root_that_defines_what_its_library_wants_gets_bindings_of_its_own() -> None:
     library = node("lib.so", wants("f"))
     last = node("last.so", gives("f"))
     plain, thief = node("plain.so"), node("thief.so", gives("f"))
-    found = bind_all(world(), [opened(plain, library, last), opened(thief, library, last)])
+    found = every(bind_all(world(), [opened(plain, library, last), opened(thief, library, last)]))
     assert [(b.root, b.provider) for b in found] == [("plain.so", "last.so"), ("thief.so", "thief.so")]
 
 
 def test_a_root_without_the_supplier_misses_the_symbol() -> None:
     library = node("lib.so", wants("f"))
     last = node("last.so", gives("f"))
-    found = bind_all(world(), [opened(node("a.so"), library, last), opened(node("b.so"), library)])
+    found = every(bind_all(world(), [opened(node("a.so"), library, last), opened(node("b.so"), library)]))
     assert [b.status for b in found] == ["bound", "missing"]
 
 
 def test_a_library_that_is_missing_under_one_root_leaves_open_there_alone() -> None:
     library = node("lib.so", wants("f"))
-    found = bind_all(
-        world(), [opened(node("a.so"), library), opened(node("b.so"), library, missing=["libx.so"])]
-    )
+    loads = [opened(node("a.so"), library), opened(node("b.so"), library, missing=["libx.so"])]
+    found = every(bind_all(world(), loads))
     assert [(b.status, b.unless) for b in found] == [("missing", ()), ("undecided", ("libx.so",))]
 
 
@@ -53,7 +63,9 @@ def _nodes(draw: st.DrawFn) -> tuple[Node, ...]:
                 symbols.append(gives(name, version, index, bind=bind_kind, lookups=lookups))
             else:
                 file = None if version is None else f"n{draw(st.integers(0, 5))}.so"
-                lookups = draw(st.sampled_from((0, LOOKUP_PLT, LOOKUP_DATA, LOOKUP_PLT | LOOKUP_DATA)))
+                lookups = draw(
+                    st.sampled_from((0, LOOKUP_PLT, LOOKUP_DATA, LOOKUP_PLT | LOOKUP_DATA, LOOKUP_COPY))
+                )
                 bind_kind = draw(st.sampled_from((1, STB_WEAK)))
                 symbols.append(wants(name, version, file, bind=bind_kind, lookups=lookups))
         files = sorted({(s.version_file, s.version) for s in symbols if s.version_file and s.version})
@@ -65,6 +77,7 @@ def _nodes(draw: st.DrawFn) -> tuple[Node, ...]:
                 verneed=needs,
                 versioned=draw(st.booleans()),
                 symbolic=draw(st.booleans()),
+                type=draw(st.sampled_from((ET_DYN, ET_DYN, ET_DYN, ET_EXEC))),
                 complete=draw(st.sampled_from((True, True, True, False))),
             )
         )
@@ -75,19 +88,34 @@ def _nodes(draw: st.DrawFn) -> tuple[Node, ...]:
 def _loads(draw: st.DrawFn) -> list[Load]:
     nodes = draw(_nodes())
     loads = []
-    for root in draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=4, unique_by=lambda n: n.path)):
-        rest = draw(st.permutations([n for n in nodes if n is not root]))
-        scope = rest[: draw(st.integers(0, len(rest)))]
-        loads.append(opened(root, *scope, missing=draw(st.sampled_from(((), ("libgone.so",))))))
+    for root in draw(st.lists(st.sampled_from(nodes), min_size=1, max_size=6, unique_by=lambda n: n.path)):
+        # Mostly the same libraries, in nearly the same order: what real modules have.
+        rest = [n for n in nodes if n is not root]
+        if draw(st.booleans()):
+            rest = draw(st.permutations(rest))
+        scope = [n for n in rest if draw(st.integers(0, 3))]
+        loads.append(opened(root, *scope, missing=draw(st.sampled_from(((), (), ("libgone.so",))))))
     return loads
 
 
+INTERPRETERS = {
+    "none": (),
+    "the C API alone": (node("interpreter", gives("f"), owner="interpreter", complete=False),),
+    "a real one": (node("python", gives("Py_g"), wants("g")), node("libc.so", gives("h"))),
+}
+
+
 @pytest.mark.parametrize("libc", [("glibc", (2, 17)), ("glibc", (2, 36)), ("musl", (1, 2))])
+@pytest.mark.parametrize("interpreter", INTERPRETERS)
 @settings(max_examples=400, deadline=None)
 @given(loads=_loads())
 def test_every_root_binds_as_if_it_were_the_only_one(
-    libc: tuple[str, tuple[int, int]], loads: list[Load]
+    libc: tuple[str, tuple[int, int]], interpreter: str, loads: list[Load]
 ) -> None:
-    around = replace(world(), libc=libc[0], libc_version=libc[1])
+    around = replace(world(*INTERPRETERS[interpreter]), libc=libc[0], libc_version=libc[1])
     alone = [b for load in loads for b in bind(around, load)]
-    assert list(bind_all(around, loads)) == alone
+    together = bind_all(around, loads)
+    assert list(every(together)) == alone
+    outcomes = [b for one in together for b in one.fresh]
+    assert {b[1:] for b in outcomes} == {b[1:] for b in alone}
+    assert set(outcomes) <= set(alone)
