@@ -29,8 +29,13 @@ def described(policy: Policy) -> str:
 def _entry(entry: object) -> str:
     pairs = {f.name: getattr(entry, f.name) for f in dataclasses.fields(entry)}  # type: ignore[arg-type]
     key = pairs.pop("key")
-    said = ", ".join(f"{name.replace('_', '-')} = {_value(v)}" for name, v in pairs.items() if v is not None)
+    said = ", ".join(f"{_key(name)} = {_value(v)}" for name, v in pairs.items() if v is not None)
     return f"{key}: {said}"
+
+
+def _key(name: str) -> str:
+    """A field as the file spells it: ``from`` cannot be a name in Python."""
+    return "from" if name == "provider" else name.replace("_", "-")
 
 
 def _value(value: object) -> str:
