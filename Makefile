@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports check real docs bench fuzz clean
+.PHONY: demo test lint types imports check real docs site bench fuzz clean
 
 demo: .venv/installed
 	@BIN=$(BIN) sh sample_wheels/demo.sh
@@ -31,6 +31,10 @@ imports: .venv/developing
 docs: .venv/installed
 	$(BIN)/python docs/make.py
 
+# The pages as a site in site/; needs no network.
+site: .venv/developing
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/mkdocs/mkdocs.yml
+
 # Half an hour of mutated inputs; SEED=... for other ones.
 fuzz: .venv/developing
 	$(BIN)/python -m tests.fuzz --count 200000 --seed $(or $(SEED),1)
@@ -39,7 +43,7 @@ bench: .venv/developing
 	$(BIN)/python benchmarks/bench.py
 
 clean:
-	rm -rf .venv build dist wheelhouse
+	rm -rf .venv build dist wheelhouse site
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -49,5 +53,5 @@ clean:
 	@touch $@
 
 .venv/developing: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
+	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev,docs]'
 	@touch $@ .venv/installed

@@ -1,12 +1,37 @@
 #!/usr/bin/env python3
-"""Write the pages that are made from the code: docs/rules.md."""
+"""Write the pages that are made from the code (docs/rules/): make.py [FOLDER], which is docs/ where none is given."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from examples import shown
+
 from wheelfix.checks import RULES
-from wheelfix.report.rules import page
+from wheelfix.report.rules import index, markdown
+
+
+def pages() -> dict[str, str]:
+    """Every page that is made, by its path below docs/."""
+    made = {"rules/index.md": index(RULES.values())}
+    for rule in RULES.values():
+        made[f"rules/{rule.id}.md"] = markdown(rule) + shown(rule.id)
+    return made
+
+
+def write(folder: Path) -> None:
+    """Write every page below the folder; a page of a rule that is no more goes."""
+    made = pages()
+    for name, text in made.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, "utf-8")
+    for path in (folder / "rules").glob("*.md"):
+        if f"rules/{path.name}" not in made:
+            path.unlink()
+
 
 if __name__ == "__main__":
-    Path(__file__).with_name("rules.md").write_text(page(RULES.values()), "utf-8")
+    write(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from wheelfix.checks import RULES
-from wheelfix.report.rules import GROUPS, page
+from wheelfix.report.rules import GROUPS
 
 TESTS = Path(__file__).resolve().parent
-ROOT = TESTS.parent
 
 
 @cache
@@ -50,10 +49,6 @@ def test_a_rule_has_its_text_a_bad_case_and_a_good_one(rule) -> None:  # type: i
 
 def test_marks_name_rules_that_exist() -> None:
     assert set(marked()) - set(RULES) == set()
-
-
-def test_the_page_of_rules_is_up_to_date() -> None:
-    assert (ROOT / "docs" / "rules.md").read_text("utf-8") == page(RULES.values()), "run make docs"
 
 
 def test_no_rule_that_users_may_name_has_vanished() -> None:

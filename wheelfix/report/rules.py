@@ -1,4 +1,4 @@
-"""The text of a rule, for ``explain`` and for docs/rules.md. Pure."""
+"""The text of a rule, for ``explain`` and for docs/rules/. Pure."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def listing(rules: Iterable[Rule]) -> str:
     return "\n".join(lines[1:]) + "\n"
 
 
-def page(rules: Iterable[Rule]) -> str:
-    """docs/rules.md: a table of contents and every rule under its group."""
+def index(rules: Iterable[Rule]) -> str:
+    """docs/rules/index.md: every rule under its group, with its severity and what it sees."""
     rules = list(rules)
     parts = [
         "# Rules\n\nMade by `make docs` from the texts in `wheelfix/checks/`; `wheelfix explain RULE` prints the same."
@@ -54,7 +54,6 @@ def page(rules: Iterable[Rule]) -> str:
     for group, heading in GROUPS.items():
         members = [r for r in rules if r.group == group]
         if members:
-            rows = "\n".join(f"| [`{r.id}`](#{r.id}) | {r.severity} |" for r in members)
-            parts.append(f"## {heading}\n\n| rule | severity |\n|---|---|\n{rows}\n")
-            parts += [markdown(r, 3) for r in members]
+            rows = "\n".join(f"| [`{r.id}`]({r.id}.md) | {r.severity} | {r.what} |" for r in members)
+            parts.append(f"## {heading}\n\n| rule | severity | what it sees |\n|---|---|---|\n{rows}\n")
     return "\n".join(parts)

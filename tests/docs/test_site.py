@@ -1,0 +1,78 @@
+"""The pages made from the code are those of this code, and all pages become a site without a warning."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wheelfix.checks import RULES
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def pages_in(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*.md")}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What docs/make.py writes into an empty folder."""
+    folder: Path = tmp_path_factory.mktemp("made")
+    subprocess.run([sys.executable, DOCS / "make.py", folder], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site; a warning (a dead link, a page outside the nav) fails the build."""
+    folder: Path = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "-q",
+            "--strict",
+            "-f",
+            DOCS / "mkdocs" / "mkdocs.yml",
+            "-d",
+            folder,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_pages_made_from_the_code_are_up_to_date(made: Path) -> None:
+    for name in pages_in(made):
+        assert (DOCS / name).read_text("utf-8") == (made / name).read_text("utf-8"), f"{name}: run make docs"
+
+
+def test_every_rule_has_a_page_and_no_page_is_left_over() -> None:
+    assert pages_in(DOCS / "rules") == {f"{rule}.md" for rule in RULES} | {"index.md"}
+
+
+def test_every_page_is_in_the_site_and_reached_from_its_navigation(site: Path) -> None:
+    start = (site / "index.html").read_text("utf-8")
+    reached = {h.removesuffix(".html") for h in re.findall(r'href="([^"#:]+\.html)"', start)}
+    wanted = {p.removesuffix(".md") for p in pages_in(DOCS)} - {"index"}
+    assert {p for p in wanted if not (site / f"{p}.html").is_file()} == set()
+    assert wanted - reached == set()
+
+
+def test_a_reader_of_the_site_loads_nothing_from_another_host(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text("utf-8")
+        loaded = re.findall(r'<(?:script|img|iframe)[^>]*\ssrc="([^"]+)"', text)
+        loaded += re.findall(r'<link[^>]*rel="(?:stylesheet|icon|preconnect)"[^>]*href="([^"]+)"', text)
+        loaded += re.findall(r'<link[^>]*href="([^"]+)"[^>]*rel="(?:stylesheet|icon|preconnect)"', text)
+        assert [u for u in loaded if "//" in u] == [], page.name
