@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Write the pages that are made from the code (docs/rules/): make.py [FOLDER], which is docs/ where none is given."""
+"""Write the pages that are made from the code (docs/rules/, docs/reference/commands.md): make.py [FOLDER], which is docs/ where none is given."""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from examples import shown
 
+from wheelfix import cli  # noqa: E402
 from wheelfix.checks import RULES
 from wheelfix.report.rules import index, markdown
 
@@ -19,7 +23,22 @@ def pages() -> dict[str, str]:
     made = {"rules/index.md": index(RULES.values())}
     for rule in RULES.values():
         made[f"rules/{rule.id}.md"] = markdown(rule) + shown(rule.id)
+    made["reference/commands.md"] = commands()
     return made
+
+
+def commands() -> str:
+    """What ``--help`` says of every command, as it stands on a terminal of 80 columns."""
+    os.environ["COLUMNS"] = "80"
+    text = "# Commands\n\nMade by `make docs`: what `--help` prints.\n"
+    policy = [["policy", part] for part in ("list", "show", "check", "init")]
+    for command in [[], *([name] for name in cli.COMMANDS), *policy]:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+            cli.main([*command, "--help"])
+        name = " ".join(["wheelfix", *command])
+        text += f"\n## {name}\n\n```text\n{said.getvalue().rstrip()}\n```\n"
+    return text
 
 
 def write(folder: Path) -> None:

@@ -53,7 +53,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_pages_made_from_the_code_are_up_to_date(made: Path) -> None:
-    for name in pages_in(made):
+    # argparse lays help out differently from one version of Python to the next; the page is made by 3.11.
+    for name in pages_in(made) - ({"reference/commands.md"} if sys.version_info[:2] != (3, 11) else set()):
         assert (DOCS / name).read_text("utf-8") == (made / name).read_text("utf-8"), f"{name}: run make docs"
 
 

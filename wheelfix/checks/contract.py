@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from wheelfix.checks import waivers
 from wheelfix.checks.demangle import demangled
+from wheelfix.checks.linkflags import blocks, link_flags, search_path
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.loader.paths import elements
@@ -38,7 +39,8 @@ NEEDED = Rule(
         "The linker drops libraries of which no symbol is used (`--as-needed`); what the library's constructors"
         " register, or what is looked up at run time, is then missing."
     ),
-    fix="Link with `-Wl,--no-as-needed -lname -Wl,--as-needed` where the dependency must stay.",
+    fix="Keep the dependency where it must stay:\n\n"
+    + link_flags("-Wl,--no-as-needed", "-lname", "-Wl,--as-needed"),
     example="`pkg/_portable_lib.so` must need `libextension_cuda.so`.",
     remedy="Link the object against the library, with --no-as-needed if it uses no symbol of it.",
 )
@@ -98,8 +100,13 @@ REGISTRATION = Rule(
     ),
     fix=(
         "Keep the archive whole:\n\n"
-        '```cmake\ntarget_link_libraries(_ext PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,backend>")\n```\n\n'
-        "or `-Wl,--whole-archive libbackend.a -Wl,--no-whole-archive`."
+        + blocks(
+            cmake='target_link_libraries(_ext PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,backend>")',
+            setuptools="Extension('pkg._ext', sources, extra_link_args=[\n"
+            "    '-Wl,--whole-archive', 'libbackend.a', '-Wl,--no-whole-archive'])",
+            meson="py.extension_module('_ext', sources, link_whole: backend)",
+            bazel="cc_library(name = 'backend', srcs = ['backend.cpp'], alwayslink = True)",
+        )
     ),
     example="`pkg/_portable_lib.so` holds no `CudaBackend`.",
     remedy="Link the archive with --whole-archive.",
@@ -110,7 +117,7 @@ RPATH = Rule(
     severity="error",
     what="An object's RUNPATH or RPATH is not what the policy asks for.",
     why="An entry that is missing leaves a dependency to luck; one that is not allowed may find a stranger's file.",
-    fix='Set it when linking:\n\n```cmake\nset_target_properties(_ext PROPERTIES INSTALL_RPATH "$ORIGIN")\n```',
+    fix="Set it when linking:\n\n" + search_path("$ORIGIN"),
     example="`pkg/_ext.so` must have `$ORIGIN` in its RUNPATH.",
     remedy="Link with -Wl,-rpath,'$ORIGIN...' as the policy says.",
 )

@@ -11,6 +11,7 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
+from wheelfix.checks.linkflags import blocks, static_cxx_runtime
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.checks.symbols import SHOWN, listed, missing_symbols
@@ -21,11 +22,7 @@ from wheelfix.model.resolution import Node
 from wheelfix.policy.baseline import cxx_runtime_internals
 from wheelfix.policy.globs import matches_any
 
-_STATIC_FLAGS = (
-    "```cmake\ntarget_link_options(_ext PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)\n```\n\n"
-    "```python\nExtension('pkg._ext', sources, language='c++',\n"
-    "          extra_link_args=['-static-libstdc++', '-static-libgcc', '-Wl,--exclude-libs,ALL'])\n```"
-)
+_STATIC_FLAGS = static_cxx_runtime()
 
 DYNAMIC = Rule(
     id="cxx-runtime-dynamic",
@@ -61,8 +58,13 @@ MISSING = Rule(
     "The import fails with `undefined symbol`, unless something else in the process happens to have loaded a "
     "libstdc++ for everybody. A check for one well-known symbol does not see it: each object uses others.",
     fix="Link with g++ (or set the language), not gcc:\n\n"
-    "```cmake\nset_target_properties(_ext PROPERTIES LINKER_LANGUAGE CXX)\n```\n\n"
-    "```python\nExtension('pkg._ext', sources, language='c++')\n```",
+    + blocks(
+        cmake="set_target_properties(_ext PROPERTIES LINKER_LANGUAGE CXX)",
+        setuptools="Extension('pkg._ext', sources, language='c++')",
+        meson="project('pkg', 'c', 'cpp')\npy.extension_module('_ext', 'ext.cpp', link_language: 'cpp')",
+        bazel="# The toolchain adds -lstdc++ unless BAZEL_LINKLIBS or a toolchain of your own says otherwise.\n"
+        "cc_binary(name = '_ext.so', srcs = sources, linkshared = True, linkopts = ['-lstdc++'])",
+    ),
     example="`pkg/_ext.so` refers to `__cxa_throw` and `typeinfo for std::exception`, and its DT_NEEDED holds libc alone.",
     remedy="Link with the C++ driver (g++), which adds the runtime.",
 )

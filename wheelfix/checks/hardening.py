@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wheelfix.checks.linkflags import blocks, link_flags
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.elf import DF_STATIC_TLS, PF_X, PT_GNU_STACK, ElfFacts
@@ -20,8 +21,7 @@ EXECSTACK = Rule(
     "exploitable.",
     fix="One assembler file without a `.note.GNU-stack` section is enough. Add it to each:\n\n"
     '```asm\n.section .note.GNU-stack,"",%progbits\n```\n\nor tell the linker:\n\n'
-    "```cmake\ntarget_link_options(ext PRIVATE -Wl,-z,noexecstack)\n```\n\n"
-    "```python\nExtension(..., extra_link_args=['-Wl,-z,noexecstack'])\n```",
+    + link_flags("-Wl,-z,noexecstack"),
     example="An extension linked with `-z execstack`: `readelf -lW` shows `GNU_STACK … RWE`.",
     remedy="Link with -Wl,-z,noexecstack, and give each assembler file a .note.GNU-stack section.",
 )
@@ -34,7 +34,8 @@ TEXTREL = Rule(
     "musl's loader does not support it well, and the pages cannot be shared between processes.",
     fix="Compile everything that goes into the object with `-fPIC` (static archives too), write assembler position-"
     "independently, and let the linker insist:\n\n"
-    "```cmake\nset(CMAKE_POSITION_INDEPENDENT_CODE ON)\ntarget_link_options(ext PRIVATE -Wl,-z,text)\n```",
+    + link_flags("-Wl,-z,text")
+    + "\n\nStatic archives of CMake get `-fPIC` by `set(CMAKE_POSITION_INDEPENDENT_CODE ON)`, those of meson by `pic: true`.",
     example="An assembler routine that holds `movabs $val, %rax`, linked with `-z notext`.",
     remedy="Compile with -fPIC and link with -Wl,-z,text to find the object file that is at fault.",
 )
@@ -48,8 +49,13 @@ STATIC_TLS = Rule(
     "not fit fails to import with `cannot allocate memory in static TLS block`, depending on what was "
     "imported before.",
     fix="Leave the TLS model to the compiler, or ask for the dynamic one:\n\n"
-    "```cmake\ntarget_compile_options(ext PRIVATE -ftls-model=global-dynamic)\n```\n\n"
-    "Large thread-local buffers belong behind a thread-local pointer.",
+    + blocks(
+        cmake="target_compile_options(_ext PRIVATE -ftls-model=global-dynamic)",
+        setuptools="Extension('pkg._ext', sources, extra_compile_args=['-ftls-model=global-dynamic'])",
+        meson="py.extension_module('_ext', sources, c_args: '-ftls-model=global-dynamic')",
+        bazel="cc_library(name = 'ext', srcs = sources, copts = ['-ftls-model=global-dynamic'])",
+    )
+    + "\n\nLarge thread-local buffers belong behind a thread-local pointer.",
     example='`static __thread char buffer[8192] __attribute__((tls_model("initial-exec")))` in an extension module.',
     remedy="Compile with -ftls-model=global-dynamic, or move the large thread-local data to the heap.",
 )

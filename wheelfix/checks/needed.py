@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from wheelfix.checks.linkflags import blocks, search_path
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.model.finding import Finding
@@ -48,11 +49,7 @@ UNREACHABLE = Rule(
         "The loader looks where DT_RUNPATH and DT_RPATH point, and a RUNPATH is not inherited by dependencies. The"
         " file beside the object is not found unless `$ORIGIN` says so; nor is one under another file name."
     ),
-    fix=(
-        "Give the object that needs the library the path to it:\n\n"
-        '```cmake\nset_target_properties(_ext PROPERTIES INSTALL_RPATH "$ORIGIN/lib")\n```\n\n'
-        "```python\nExtension(..., extra_link_args=['-Wl,-rpath,$ORIGIN/lib'])\n```"
-    ),
+    fix=("Give the object that needs the library the path to it:\n\n" + search_path("$ORIGIN/lib")),
     example="`pkg/_ext.so` needs `libhelper.so`, which is `pkg/libhelper.so`; its RUNPATH is `/build/lib`.",
     remedy="Link with -Wl,-rpath,'$ORIGIN...' to the folder of the library; wheelfix repair does.",
 )
@@ -65,7 +62,10 @@ HAS_SLASH = Rule(
         "A name with a slash is opened as it is, without any search: the build machine's folder, or one relative"
         " to the working directory. It happens when a library without SONAME is linked by its path."
     ),
-    fix="Give the library a SONAME when it is linked: `-Wl,-soname,libname.so.1`; then link the object again.",
+    fix="Give the library a SONAME when it is linked, then link the object again. CMake does for a `SHARED` library without"
+    " `NO_SONAME`, meson for every `shared_library`; elsewhere it is a flag of the library's own link line, "
+    "`-Wl,-soname,libname.so.1`:\n\n```python\n# Bazel\ncc_binary(name = 'libname.so.1', srcs = sources, linkshared = True,\n"
+    "          linkopts = ['-Wl,-soname,libname.so.1'])\n```",
     example="`pkg/_ext.so` needs `/build/out/libnosoname.so`.",
     remedy="Give the library a SONAME (-Wl,-soname) and link again; wheelfix repair rewrites the entry.",
 )
@@ -111,7 +111,15 @@ UNUSED = Rule(
     severity="info",
     what="An object needs a library of which it uses no symbol.",
     why="The library must be there all the same, or the import fails for nothing.",
-    fix="Link with `-Wl,--as-needed`, before the libraries on the command line.",
+    fix="Link with `-Wl,--as-needed`, before the libraries on the command line:\n\n"
+    + blocks(
+        cmake="target_link_options(_ext PRIVATE -Wl,--as-needed)",
+        setuptools="# extra_link_args come after the libraries, the environment's flags before them:\n"
+        "# LDFLAGS=-Wl,--as-needed pip wheel .",
+        meson="project('pkg', 'c', default_options: ['b_asneeded=true'])  # the default",
+        bazel="cc_binary(name = '_ext.so', srcs = sources, linkshared = True,\n"
+        "          linkopts = ['-Wl,--as-needed', '-lname'])",
+    ),
     example="`pkg/_ext.so` lists `libcurand.so.10` and imports nothing of it.",
     remedy="Link with -Wl,--as-needed, or drop the library from the link line.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from wheelfix.checks.linkflags import link_flags
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.elf import PT_LOAD, ElfFacts
@@ -112,7 +113,8 @@ PAGE_ALIGN = Rule(
         "aarch64, ppc64le and loongarch64 kernels may use pages of 64 KiB (RHEL and its kin do). There the loader"
         " stops with `ELF load command alignment not page-aligned`."
     ),
-    fix="Link with `-Wl,-z,max-page-size=0x10000` (the default of current binutils on these architectures).",
+    fix="Link with 64 KiB pages (the default of current binutils on these architectures):\n\n"
+    + link_flags("-Wl,-z,max-page-size=0x10000"),
     example="An aarch64 object whose PT_LOAD has p_align 0x1000.",
     remedy="Link with -Wl,-z,max-page-size=0x10000.",
 )

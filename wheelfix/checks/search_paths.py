@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
+from wheelfix.checks.linkflags import blocks, search_path
 from wheelfix.checks.needed import UNREACHABLE, excluded, origin_hop
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
@@ -43,7 +44,14 @@ ABSOLUTE = Rule(
     ),
     fix=(
         "Let the build install with `$ORIGIN` paths only:\n\n"
-        '```cmake\nset(CMAKE_INSTALL_RPATH "$ORIGIN")\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\n```'
+        + blocks(
+            cmake='set(CMAKE_INSTALL_RPATH "$ORIGIN")\nset(CMAKE_BUILD_WITH_INSTALL_RPATH ON)',
+            setuptools="# Leave out runtime_library_dirs and -rpath with folders of the build.\n"
+            "Extension('pkg._ext', sources, extra_link_args=['-Wl,-rpath,$ORIGIN'])",
+            meson="py.extension_module('_ext', sources, install: true, install_rpath: '$ORIGIN')",
+            bazel="cc_binary(name = '_ext.so', srcs = sources, linkshared = True,\n"
+            "          linkopts = ['-Wl,-rpath,$$ORIGIN'])",
+        )
     ),
     example="The RUNPATH of `pkg/_ext.so` is `$ORIGIN/lib:/home/ci/build/lib`.",
     remedy="Drop the entry where the object is linked; wheelfix repair does.",
@@ -80,7 +88,7 @@ LOAD_ORDER = Rule(
         "The object itself has no path to the library. Opened alone (by ctypes, by another module, after a change of"
         " the import order) it fails with `cannot open shared object file`."
     ),
-    fix="Give the object a path of its own: `-Wl,-rpath,'$ORIGIN/...'`.",
+    fix="Give the object a path of its own:\n\n" + search_path("$ORIGIN/lib"),
     example="`pkg/libhelper.so` needs `libcudart.so.13`, has no RUNPATH, and loads after `pkg/_ext.so` found it.",
     remedy="Give the object its own RUNPATH to the library.",
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wheelfix.checks.demangle import demangled
+from wheelfix.checks.linkflags import blocks
 from wheelfix.checks.nearest import Nearest, nearest
 from wheelfix.checks.platform import lacks_version
 from wheelfix.checks.rule import Rule
@@ -27,10 +28,14 @@ UNDEFINED = Rule(
     "loaded first that has the symbol.",
     fix="Link the library that defines the symbol (it then stands in DT_NEEDED), and let the linker tell at build "
     "time what is missing:\n\n"
-    "```cmake\ntarget_link_libraries(_ext PRIVATE helper)\n"
-    "target_link_options(_ext PRIVATE -Wl,--no-undefined)  # not for symbols of the interpreter\n```\n\n"
-    "```python\nExtension('pkg._ext', sources, libraries=['helper'])\n```\n\n"
-    "If the name differs in `Ss` against `__cxx1112basic_string` alone, the two sides were compiled with "
+    + blocks(
+        cmake="target_link_libraries(_ext PRIVATE helper)\n"
+        "target_link_options(_ext PRIVATE -Wl,--no-undefined)  # not for symbols of the interpreter",
+        setuptools="Extension('pkg._ext', sources, libraries=['helper'])",
+        meson="py.extension_module('_ext', sources, dependencies: helper)",
+        bazel="cc_binary(name = '_ext.so', srcs = sources, linkshared = True, deps = [':helper'])",
+    )
+    + "\n\nIf the name differs in `Ss` against `__cxx1112basic_string` alone, the two sides were compiled with "
     "different `_GLIBCXX_USE_CXX11_ABI`. If the library has the symbol but keeps it local, look at its version "
     "script or `-fvisibility=hidden`.",
     example="`pkg/_ext.so` calls `helper`, and the version script of `pkg/lib/libhelper.so` made it local.",
