@@ -41,6 +41,8 @@ def make_elf(
     *,
     needed: Sequence[str] = (),
     soname: str | None = None,
+    rpath: str | None = None,
+    runpath: str | None = None,
     symbols: Sequence[tuple[str, int, int]] = (),  # name, st_info, st_shndx
     versym: Sequence[int] = (),
     verneed: Sequence[tuple[str, Sequence[tuple[str, int, int]]]] = (),  # file, (version, flags, index)
@@ -65,6 +67,7 @@ def make_elf(
         return len(strings) - len(value.encode()) - 1
 
     entries = [(1, text(n)) for n in needed] + ([(14, text(soname))] if soname else [])
+    entries += [(tag, text(path)) for tag, path in ((15, rpath), (29, runpath)) if path is not None]
     dynsym = bytearray(24 if wide else 16)
     for name, info, section in symbols:
         fields = (text(name), info, 0, section, 0x40, 4) if wide else (text(name), 0x40, 4, info, 0, section)

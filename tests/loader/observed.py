@@ -135,7 +135,8 @@ def differences(seen: Observed, ours: Load) -> list[str]:
             break
     if missing is not None and seen.searches and not seen.opened:
         stopped = seen.searches[-1]
-        if (os.path.realpath(stopped.requester), stopped.name) != (missing.object, missing.needed):
+        asked = missing.needed.replace("$ORIGIN", os.path.dirname(missing.object))
+        if (os.path.realpath(stopped.requester), stopped.name) != (missing.object, asked):
             problems.append(f"it stopped at {stopped}, we at {missing}")
     if seen.opened:
         told |= {
@@ -148,7 +149,8 @@ def differences(seen: Observed, ours: Load) -> list[str]:
 
 def _same_places(theirs: Sequence[str], ours: Sequence[str], name: str) -> list[str]:
     """The files tried, in order and each once; the loader also tries folders that do not exist, and default ones."""
-    kept = dict.fromkeys(posixpath.normpath(p) for p in theirs if os.path.isdir(os.path.dirname(p)))
+    real = [p for p in theirs if p.startswith("/") and os.path.isdir(os.path.dirname(p))]
+    kept = dict.fromkeys(map(posixpath.normpath, real))
     own = dict.fromkeys(p for p in ours if p.startswith("/"))
     if [*kept][: len(own)] != [*own]:
         return [f"{name}: the loader tried {[*kept]}, we {[*own]}"]

@@ -17,8 +17,10 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from tests.loader.conftest import Shared
-from tests.loader.observed import Observed, agree
+from tests.loader.observed import Observed, agree, observe, world_of
+from tests.oracle.simulate import node_at
 from wheelfix.host import machine
+from wheelfix.loader.closure import load
 
 Opener = Callable[..., Path]
 NOT_FOUND = "cannot open shared object file: No such file or directory"
@@ -303,6 +305,17 @@ def test_tokens_in_a_name_are_those_of_each_requester(shared: Shared, opener: Op
     shared("b/own/libd.so")
     root = shared("root.so", "liba.so", "libb.so", runpath="$ORIGIN/a:$ORIGIN/b")
     assert names(agree(root, opener()), tmp_path)[-2:] == ["a/own/libd.so", "b/own/libd.so"]
+
+
+def test_a_name_is_what_its_tokens_make_of_it_also_without_a_slash(shared: Shared, opener: Opener) -> None:
+    platform = machine.platform_token()
+    shared(f"lib{platform}.so")
+    root = shared("root.so", "lib${PLATFORM}.so", runpath="$ORIGIN")
+    seen = observe(root, opener())
+    assert seen.opened
+    assert seen.searches[-1].name == f"lib{platform}.so"
+    ours = load(world_of(seen, False, (), platform_token=platform), node_at(str(root)))
+    assert [(e.needed, e.status) for e in ours.edges] == [("lib${PLATFORM}.so", "found")]
 
 
 # What is loaded already.

@@ -33,9 +33,13 @@ def expanded(element: str, origin: str, world: World) -> str | None:
         if "$" in folder:
             return None
     else:
-        values = {"ORIGIN": origin, "LIB": world.lib_token, "PLATFORM": world.platform_token}
-        folder = _GLIBC_TOKEN.sub(lambda m: values[m[1] or m[2]], element)
+        folder = _glibc_expanded(element, origin, world)
     return folder if folder.startswith("/") else None
+
+
+def _glibc_expanded(text: str, origin: str, world: World) -> str:
+    values = {"ORIGIN": origin, "LIB": world.lib_token, "PLATFORM": world.platform_token}
+    return _GLIBC_TOKEN.sub(lambda m: values[m[1] or m[2]], text)
 
 
 def folders_of(path: str | None, origin: str, world: World) -> Iterator[tuple[str, str]]:
@@ -52,13 +56,13 @@ def folders_of(path: str | None, origin: str, world: World) -> Iterator[tuple[st
 
 
 def needed_name(name: str, requester: str, world: World) -> str:
-    """The name that DT_NEEDED asks for: glibc expands tokens in it before it looks for a loaded object of the name.
+    """The name that DT_NEEDED asks for: glibc expands tokens in it before anything else is done with it.
 
     ``requester`` is the location of the object. elf/dl-deps.c, expand_dst; musl takes the name as it is.
     """
     if world.libc == "musl" or "$" not in name:
         return name
-    return expanded(name, posixpath.dirname(requester), world) or name
+    return _glibc_expanded(name, posixpath.dirname(requester), world)
 
 
 def resolved(path: str, folders: Container[str]) -> str | None:

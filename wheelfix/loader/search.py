@@ -42,8 +42,9 @@ def search(world: World, name: str, chain: Sequence[Node]) -> Hit:
     paths of the whole chain, default folders (musl). Then what an import has loaded before, and last the
     libraries that only an absent distribution can hold.
     """
+    written, name = name, needed_name(name, chain[0].location, world)
     if "/" in name:
-        return _by_path(world, name, chain[0])
+        return _by_path(world, written, name)
     if world.libc == "musl" and _MUSL_SELF.match(name):
         own = world.host.get(name) or next((n for k, n in world.host.items() if _MUSL_SELF.match(k)), None)
         if own is not None:
@@ -116,9 +117,8 @@ def _named(elf: ElfFacts) -> str:
     return elf.arch or f"e_machine {elf.machine}"
 
 
-def _by_path(world: World, name: str, requester: Node) -> Hit:
-    """A name with a slash is opened as it is (tokens expanded); a relative one depends on the working directory."""
-    path = needed_name(name, requester.location, world)
+def _by_path(world: World, name: str, path: str) -> Hit:
+    """A name with a slash is opened as it is, ``path`` (tokens expanded); a relative one depends on the working directory."""
     at = resolved(path, world.folders) if path.startswith("/") else None
     node = world.files.get(at) if at is not None else None
     if node is None:
