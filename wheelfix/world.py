@@ -39,6 +39,7 @@ class Surroundings:
     files: Mapping[str, Node]
     folders: Container[str]
     distributions: frozenset[str]
+    links: Mapping[str, str]
 
 
 def location_of(path: str) -> str:
@@ -86,14 +87,17 @@ def build_world(
     known = {distribution_of(wheel)}.union(distribution_of(w) for w in given)
     seen: Mapping[str, Node] = files
     folders: Container[str] = _folders(files)
+    links: Mapping[str, str] = {}
     if environment is not None:
         known |= environment.distributions
         seen = ChainMap(files, environment.files)  # type: ignore[arg-type]  # never written to
         folders = _Either(folders, environment.folders)
+        links = environment.links
     machine, bits, big_endian = MACHINES.get(platform.arch, MACHINES["x86_64"])
     world = World(
         files=seen,
         folders=folders,
+        links=links,
         libc=platform.libc,
         libc_version=platform.libc_version,
         machine=machine,
@@ -119,13 +123,14 @@ def build_world(
 def _on_this_machine(world: World, arch: str) -> World:
     """The same files on this machine: its cache and libraries, its loader, the interpreter that runs wheelfix."""
     from wheelfix.host import machine
-    from wheelfix.host.libraries import CachedLibraries, RealFiles, RealFolders
+    from wheelfix.host.libraries import CachedLibraries, RealFiles, RealFolders, RealLinks
 
     everything = RealFiles(Path("/"), "", "host")
     world = replace(
         world,
         files=ChainMap(world.files, everything),  # type: ignore[arg-type]  # never written to
         folders=_Either(world.folders, RealFolders(everything)),
+        links=ChainMap(world.links, RealLinks(everything)),  # type: ignore[arg-type]  # never written to
         host=CachedLibraries(arch),
         libc_version=machine.libc_version() or world.libc_version,
         lib_token=machine.lib_token(),

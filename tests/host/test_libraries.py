@@ -102,7 +102,7 @@ def test_an_environment_is_its_newest_site_packages(tmp_path: Path) -> None:
         for name in names:
             (tmp_path / f"lib/python{version}/site-packages/{name}").mkdir(parents=True)
     library(tmp_path / "lib/python3.10/site-packages/other/libx.so.1")
-    files, folders, distributions = read_environment(tmp_path)
+    files, folders, distributions, _ = read_environment(tmp_path)
     assert distributions == {"zope-interface", "my-pkg"}
     assert f"{SITE}/other/libx.so.1" in files
     assert f"{SITE}/other" in folders

@@ -6,14 +6,13 @@ The world is what lies on the disk: ``tests.oracle.simulate`` shows it without t
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.oracle.simulate import HOST, Cache, Disk, Folders, node_at
+from tests.oracle.simulate import HOST, Cache, Disk, Folders, Links, node_at
 from wheelfix.loader.closure import load
 from wheelfix.model.resolution import Load, World
 
@@ -94,6 +93,7 @@ def world_of(seen: Observed, program: bool, library_path: Sequence[str], **more:
     return World(
         files=Disk(),
         folders=Folders(),  # type: ignore[arg-type]
+        links=Links(),
         host=Cache(),
         interpreter=() if program else tuple(node_at(p) for p in seen.process),
         libc_version=HOST,  # type: ignore[arg-type]
@@ -150,11 +150,15 @@ def differences(seen: Observed, ours: Load) -> list[str]:
 def _same_places(theirs: Sequence[str], ours: Sequence[str], name: str) -> list[str]:
     """The files tried, in order and each once; the loader also tries folders that do not exist, and default ones."""
     real = [p for p in theirs if p.startswith("/") and os.path.isdir(os.path.dirname(p))]
-    kept = dict.fromkeys(map(posixpath.normpath, real))
-    own = dict.fromkeys(p for p in ours if p.startswith("/"))
+    kept = dict.fromkeys(map(_in_real_folder, real))
+    own = dict.fromkeys(_in_real_folder(p) for p in ours if p.startswith("/"))
     if [*kept][: len(own)] != [*own]:
         return [f"{name}: the loader tried {[*kept]}, we {[*own]}"]
     return []
+
+
+def _in_real_folder(place: str) -> str:
+    return os.path.join(os.path.realpath(os.path.dirname(place)), os.path.basename(place))
 
 
 def agree(

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.loader.conftest import Shared
-from tests.oracle.simulate import Disk, Folders, node_at
+from tests.oracle.simulate import Disk, Folders, Links, node_at
 from wheelfix.loader.closure import load
 from wheelfix.model.resolution import World
 
@@ -43,6 +43,7 @@ def agree(root: Path, library_path: Sequence[str] = ()) -> tuple[list[str], list
     world = World(
         Disk(),
         Folders(),  # type: ignore[arg-type]
+        links=Links(),
         host={"libc.so": itself},
         libc="musl",
         library_path=tuple(library_path),

@@ -54,6 +54,17 @@ class Folders:
         return os.path.isdir(str(location))
 
 
+class Links(Mapping[str, str]):
+    def __getitem__(self, location: str) -> str:
+        return os.path.realpath(location)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
 @cache
 def cached_libraries() -> dict[str, str]:
     """What ld.so.cache holds for x86-64, as ldconfig prints it: name -> location, the first of each name."""
@@ -83,7 +94,14 @@ class Cache(Mapping[str, Node]):
 def world_of(seen: Observation) -> World:
     """This machine, and the interpreter with its closure as the observed process has them."""
     interpreter = tuple(node_at(p) for p in seen.process)
-    return World(files=Disk(), folders=Folders(), host=Cache(), interpreter=interpreter, libc_version=HOST)  # type: ignore[arg-type]
+    return World(
+        files=Disk(),
+        folders=Folders(),  # type: ignore[arg-type]
+        links=Links(),
+        host=Cache(),
+        interpreter=interpreter,
+        libc_version=HOST,  # type: ignore[arg-type]
+    )
 
 
 def load_of(seen: Observation) -> Load:

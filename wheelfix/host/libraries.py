@@ -83,6 +83,11 @@ class RealFiles(Mapping[str, Node]):
             return None
         return self._real + location[len(self._seen) :]
 
+    def seen(self, place: str) -> str:
+        """The virtual location of a real path; one outside is seen nowhere else."""
+        inside = place == self._real or place.startswith(self._real + "/")
+        return self._seen + place[len(self._real) :] if inside else place
+
     def __getitem__(self, location: str) -> Node:
         place = self.real(location)
         node = None
@@ -109,6 +114,26 @@ class RealFolders:
     def __contains__(self, location: object) -> bool:
         place = self._files.real(location) if isinstance(location, str) else None
         return place is not None and os.path.isdir(place or "/")
+
+
+class RealLinks(Mapping[str, str]):
+    """The folders below a real folder that symbolic links lead to, and where they really are."""
+
+    def __init__(self, files: RealFiles) -> None:
+        self._files = files
+
+    def __getitem__(self, location: str) -> str:
+        place = self._files.real(location)
+        real = os.path.realpath(place) if place else place
+        if place is None or real is None or real == place:
+            raise KeyError(location)
+        return self._files.seen(real)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())  # looked up, never walked
+
+    def __len__(self) -> int:
+        return 0
 
 
 def _at(node: Node, location: str) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 
 from wheelfix.model.resolution import PREFIX, SCRIPTS, SITE, World
 
@@ -65,15 +65,15 @@ def needed_name(name: str, requester: str, world: World) -> str:
     return _glibc_expanded(name, posixpath.dirname(requester), world)
 
 
-def resolved(path: str, folders: Container[str]) -> str | None:
+def resolved(path: str, folders: Container[str], links: Mapping[str, str]) -> str | None:
     """Where an absolute path leads: ``x/..`` needs a folder ``x``, as in the kernel's own walk.
 
-    The last component may be anything; None where a folder on the way does not exist.
+    The last component may be anything; None where a folder on the way does not exist. ``links`` are those of ``World``.
     """
     parts = [p for p in path.split("/") if p not in ("", ".")]
     at = "/"
     for index, part in enumerate(parts):
-        at = posixpath.dirname(at) if part == ".." else posixpath.join(at, part)
+        at = posixpath.dirname(links.get(at, at)) if part == ".." else posixpath.join(at, part)
         if index < len(parts) - 1 and at not in folders:
             return None
     return at

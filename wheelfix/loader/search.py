@@ -119,7 +119,7 @@ def _named(elf: ElfFacts) -> str:
 
 def _by_path(world: World, name: str, path: str) -> Hit:
     """A name with a slash is opened as it is, ``path`` (tokens expanded); a relative one depends on the working directory."""
-    at = resolved(path, world.folders) if path.startswith("/") else None
+    at = resolved(path, world.folders, world.links) if path.startswith("/") else None
     node = world.files.get(at) if at is not None else None
     if node is None:
         return Hit("missing", tried=(name,))
@@ -161,7 +161,7 @@ def _of(world: World, node: Node, rule: EdgeRule) -> Iterator[tuple[EdgeRule, No
 
 def _candidates(folder: str, name: str, world: World) -> Iterator[str]:
     """The files tried in one folder: glibc-hwcaps (and legacy) subfolders first."""
-    base = resolved(folder + "/.", world.folders)
+    base = resolved(folder + "/.", world.folders, world.links)
     if base is None or base not in world.folders:
         return
     for sub in world.subfolders:

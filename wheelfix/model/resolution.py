@@ -43,7 +43,8 @@ class World:
     """Everything that decides what the loader does, and nothing else.
 
     ``files`` maps a normalised absolute location to a node, ``folders`` knows which folders exist (the
-    kernel resolves ``missing/..`` to nothing). Both may be lazy views of a real file system.
+    kernel resolves ``missing/..`` to nothing), ``links`` where a folder really is that symbolic links lead to:
+    ``link/..`` is the folder above that one. All may be lazy views of a real file system.
     ``host`` answers the loader's last step (cache and default folders) by the name in DT_NEEDED.
     ``externals`` answers for libraries that only a distribution that was not given can hold: they are
     found where nothing else finds them, with facts that are not ``complete``. ``preloaded`` holds, by name and
@@ -65,6 +66,7 @@ class World:
     lib_token: str = "lib64"  # $LIB
     platform_token: str = "x86_64"  # $PLATFORM
     subfolders: tuple[str, ...] = ()  # glibc-hwcaps/... (and legacy ones), tried in each folder, in order
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
