@@ -67,9 +67,13 @@ def format_record(rows: Iterable[Row]) -> str:
     """RECORD's text: CSV with LF line ends, quoted only where needed."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
+    quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in rows:
         hash_ = f"{row.algorithm}={row.digest}" if row.digest else ""
-        writer.writerow((row.path, hash_, "" if row.size is None else row.size))
+        # Many versions of the csv module quote only the line ends that they write themselves.
+        (quoting if "\r" in row.path else writer).writerow(
+            (row.path, hash_, "" if row.size is None else row.size)
+        )
     return text.getvalue()
 
 
