@@ -33,7 +33,7 @@ docs: .venv/installed
 
 # The pages as a site in site/; needs no network.
 site: .venv/developing
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/mkdocs/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f docs/mkdocs/mkdocs.yml
 
 # Half an hour of mutated inputs; SEED=... for other ones.
 fuzz: .venv/developing

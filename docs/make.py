@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from examples import shown
 
-from wheelfix import cli  # noqa: E402
+from wheelfix import cli
 from wheelfix.checks import RULES
 from wheelfix.report.rules import index, markdown
 
