@@ -5,7 +5,7 @@ healthy wheel and one that repair can mend.
 
 * ``console``: each line that starts with ``$ `` is a command, the lines after it are its output; a line ``...`` stands
   for any lines. Without output, anything may be printed.
-* ``sh``: a script.
+* ``sh``: a script, with ``STAND_INS`` for the reader's files.
 * ``<!-- exit 1 -->`` before a block: the exit status of its last command. ``<!-- no-run: REASON -->``: left alone.
 
 The pages of rules are made by docs/make.py, whose runs are real; their other snippets are for the reader's own build.
@@ -35,8 +35,16 @@ BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<kind>console|sh)\n(?P<text>.*?)^ *```$",
     re.MULTILINE | re.DOTALL,
 )
+#: What a page calls a file of the reader's -> what stands for it here.
+STAND_INS = {
+    r"\b(my|old|big)\.whl": "dist/sample_healthy-*.whl",
+    r"torch-2\.14\.1-cp311-cp311-manylinux_2_28_x86_64\.whl": "dist/sample_helper_no_origin-*.whl",
+    r"\bci/(wheel-)?contract\.toml": "sample_wheels/contract.toml",
+    r"(?<=--env )\.venv": sys.prefix,
+}
+
 #: Blocks that may stay out of the run, by page: what fetches from an index, or is a step of .ci/run itself.
-LEFT_ALONE = {"borrowed-symbol.md": 1, "torch-cuda-extension.md": 1, "tutorial.md": 1}
+LEFT_ALONE = {"README.md": 2, "borrowed-symbol.md": 1, "torch-cuda-extension.md": 1, "tutorial.md": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,10 @@ def commands(page: str) -> Iterator[Command]:
         last = int(block["exit"] or 0)
         lines = [line.removeprefix(block["indent"]) for line in block["text"].splitlines()]
         if block["kind"] == "sh":
-            yield Command("set -e\n" + "\n".join(lines), last, None)
+            script = "\n".join(lines)
+            for name, real in STAND_INS.items():
+                script = re.sub(name, real, script)
+            yield Command(f"set -e\n{script}", last, None)
             continue
         parts = re.split(r"^\$ ", "\n".join(lines), flags=re.MULTILINE)[1:]
         assert parts, "a console block without a command"

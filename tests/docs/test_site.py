@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +69,23 @@ def test_every_page_is_in_the_site_and_reached_from_its_navigation(site: Path) -
     wanted = {p.removesuffix(".md") for p in pages_in(DOCS)} - {"index"}
     assert {p for p in wanted if not (site / f"{p}.html").is_file()} == set()
     assert wanted - reached == set()
+
+
+def test_a_dead_link_fails_the_build(tmp_path: Path) -> None:
+    """With the very command of `make site`: --quiet, for one, would keep --strict from seeing a warning."""
+    shutil.copytree(DOCS, tmp_path / "docs")
+    with (tmp_path / "docs" / "index.md").open("a", encoding="utf-8") as page:
+        page.write("\n[A page](that-is-not-there.md)\n")
+    (command,) = re.findall(r"mkdocs (build .*)", (ROOT / "Makefile").read_text("utf-8"))
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", *command.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "that-is-not-there.md" in done.stderr
 
 
 def test_a_reader_of_the_site_loads_nothing_from_another_host(site: Path) -> None:
