@@ -217,6 +217,33 @@ EXAMPLES: dict[str, Example] = {
         ),
         done="The module needs two libraries that stand for `libgomp.so.1` and `libiomp5.so`.",
     ),
+    "needed-unused": Example(
+        options=("-v",),
+        change=lambda m: listed(
+            patched("--add-needed", "libother.so")(
+                patched("--set-soname", "libother.so", member="libother.so")(with_copy(m, "libother.so"))
+            )
+        ),
+        done="The module needs a copy of `libhelper.so` that stands before it and supplies the same function.",
+    ),
+    "load-order-dependent": Example(
+        change=lambda m: listed(
+            patched("--add-needed", "libother.so")(
+                patched("--set-soname", "libother.so", "--add-needed", "libhelper.so", member="libother.so")(
+                    with_copy(m, "libother.so")
+                )
+            )
+        ),
+        done="The module needs a second library, which needs `libhelper.so` and has no path.",
+    ),
+    "data-scheme-rpath": Example(
+        change=lambda m: listed(
+            patched("--set-rpath", "$ORIGIN/../../../../lib")(
+                [(n.replace(f"{_P}libhelper", "sample_healthy-1.0.data/data/lib/libhelper"), d) for n, d in m]
+            )
+        ),
+        done="`libhelper.so` was moved to the `data` scheme, and the module's RUNPATH leads there.",
+    ),
 }
 
 
