@@ -36,6 +36,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         "real_wheel": ENTRIES,
         "healthy_wheel": [w for w in ENTRIES if w["healthy"]],
         "certified_wheel": CERTIFIED,
+        "torch_wheel": [w for w in ENTRIES if w["name"] == "torch"],
     }
     for name, entries in groups.items():
         if name in metafunc.fixturenames:

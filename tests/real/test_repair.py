@@ -65,3 +65,23 @@ def test_a_certified_wheel_gets_its_tag_back_and_nothing_else_changes(
     run("wheelfix", "verify", result)
     assert repaired(plain, tmp_path / "two").read_bytes() == result.read_bytes()
     assert repaired(result, tmp_path / "three").read_bytes() == result.read_bytes()
+
+
+@pytest.mark.real
+def test_torch_repairs_to_its_own_tag_by_provider_rules_alone(
+    torch_wheel: dict[str, Any], real_path: Callable[[dict[str, Any]], Path], tmp_path: Path
+) -> None:
+    """No --exclude: policies say which distribution brings each library of NVIDIA."""
+    certified = real_path(torch_wheel)
+    plain = tmp_path / certified.name.replace("manylinux_2_28_x86_64", "linux_x86_64")
+    plain.symlink_to(certified)
+    policies = [word for name in ("torch-extension", "nvidia-pypi") for word in ("--policy", name)]
+    run("wheelfix", "repair", *policies, "-w", tmp_path / "out", plain)
+    (result,) = (tmp_path / "out").iterdir()
+    assert result.name == certified.name
+    old, new = members(certified), members(result)
+    info = f"torch-{torch_wheel['version']}.dist-info"
+    assert {n for n in old.keys() | new.keys() if old.get(n) != new.get(n)} <= {
+        f"{info}/WHEEL",
+        f"{info}/RECORD",
+    }

@@ -72,7 +72,7 @@ def repair(
         scratch.mkdir(0o700)
         written = scratch / plan.filename
         if plan.empty:
-            shutil.copyfile(source, written)
+            _copy(source, written)
         else:
             say("writing")
             with source.open("rb") as file:
@@ -90,6 +90,14 @@ def repair(
         shutil.rmtree(scratch, ignore_errors=True)
         _unmake(missing)
     return Done(plan, proposal.findings, target, before, target.stat().st_size)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A copy whose bytes are on the disk before it gets its name."""
+    with source.open("rb") as old, target.open("xb") as new:
+        shutil.copyfileobj(old, new, 1 << 20)
+        new.flush()
+        os.fsync(new.fileno())
 
 
 def _unmake(folders: tuple[Path, ...]) -> None:
