@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -124,6 +125,7 @@ def read_wheel(
     """
     limits = limits or Limits()
     file_name = parse_file_name(path.name)
+    refuse_what_is_no_file(path)
     try:
         with path.open("rb") as file:
             entries, faults = read_directory(file, limits)
@@ -173,6 +175,16 @@ def read_wheel(
         faults=tuple(all_faults),
         file_size=size,
     )
+
+
+def refuse_what_is_no_file(path: Path) -> None:
+    """Raises ``Unreadable`` for what would make a reader wait (a pipe) or never end (a device), and what is not there."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        raise Unreadable(getattr(error, "strerror", None) or str(error)) from error
+    if not stat.S_ISREG(mode):
+        raise Unreadable("it is no file" if not stat.S_ISDIR(mode) else "it is a folder")
 
 
 def read_member(file: BinaryIO, entry: Entry, limits: Limits | None = None) -> bytes | None:

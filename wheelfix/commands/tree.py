@@ -58,9 +58,11 @@ def subject_of_file(path: Path, setting: Setting) -> Subject:
     """
     from wheelfix import audit
     from wheelfix.archive.limits import Unreadable
+    from wheelfix.archive.reader import refuse_what_is_no_file
     from wheelfix.elf.read import read
     from wheelfix.model.wheel import Member, WheelFacts
 
+    refuse_what_is_no_file(path)
     try:
         with path.open("rb") as file:
             if file.read(4) != b"\x7fELF":
