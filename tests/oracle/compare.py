@@ -65,7 +65,7 @@ def compare_folder(folder: Path, name: str, interpreter: str = sys.executable) -
     Libraries are opened as roots too: being opened as a root or as a dependency changes providers.
     """
     tally = Tally(name)
-    indexes: Indexes = {}
+    indexes = Indexes()
     with ThreadPoolExecutor(2) as pool:
         for seen in pool.map(lambda path: observe(path, interpreter), objects(folder)):
             bindings, problems = compare(seen, indexes)
