@@ -165,7 +165,7 @@ def test_an_interrupted_verify_ends_by_the_signal_and_leaves_nothing(tmp_path: P
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-m", "wheelfix", "verify", "-j", "2", *[str(path)] * 40],
+        [sys.executable, "-m", "wheelfix", "verify", "-j", "2", *[str(path)] * 400],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(scratch)},

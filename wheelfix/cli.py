@@ -94,9 +94,13 @@ def _prepare_streams() -> None:
 
 @cache
 def _quiet_workers() -> None:
-    """Forked workers die of a signal at once, each without a traceback of its own; this process cleans up."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        os.register_at_fork(after_in_child=partial(signal.signal, number, signal.SIG_DFL))
+    """Signals are for this process, which ends its forked workers by SIGTERM and cleans up.
+
+    A worker that the terminal's Ctrl-C killed while it waited for work would keep the lock of the queue, and ending the
+    others would wait for it for ever (multiprocessing/pool.py, ``_help_stuff_finish``).
+    """
+    for number, action in ((signal.SIGINT, signal.SIG_IGN), (signal.SIGTERM, signal.SIG_DFL)):
+        os.register_at_fork(after_in_child=partial(signal.signal, number, action))
 
 
 class _Terminated(BaseException):
