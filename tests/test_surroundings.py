@@ -73,9 +73,10 @@ def without_patchelf(tmp_path: Path, script: str | None) -> list[str]:
         ("#!/bin/sh\nkill -9 $$\n", "patchelf refused the object"),
         ("#!/bin/sh\nexit 0\n", "patchelf did not make every change"),
         ('#!/bin/sh\nfor last; do :; done; : > "$last"\n', ""),  # an empty object
+        ('#!/bin/sh\nfor last; do :; done; /bin/rm "$last"\n', "patchelf left no object"),
         ("\x7fELF no program", "patchelf could not be run"),
     ],
-    ids=["absent", "old", "silent", "killed", "idle", "empties", "no program"],
+    ids=["absent", "old", "silent", "killed", "idle", "empties", "removes", "no program"],
 )
 def test_a_patchelf_that_does_not_work_blocks_the_repair(
     to_graft: tuple[list[str], dict[str, str]], tmp_path: Path, script: str | None, said: str

@@ -198,4 +198,7 @@ def _run(data: bytes, command: Sequence[str]) -> bytes:
         if done.returncode:
             lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it did not say why"]
             raise EditFailed(f"{name} refused the object: {lines[-1].replace(str(path), 'the object')}")
-        return path.read_bytes()
+        try:
+            return path.read_bytes()
+        except OSError as reason:
+            raise EditFailed(f"{name} left no object: {reason.strerror}") from None
