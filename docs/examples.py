@@ -11,7 +11,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults import SAMPLES, Change, archive, listed, other_library, patched, replaced, with_copy, without_crc
+from faults import (
+    SAMPLES,
+    Change,
+    archive,
+    copied,
+    in_turn,
+    listed,
+    other_library,
+    patched,
+    replaced,
+    second,
+    without_crc,
+)
 
 from wheelfix.cli import main
 
@@ -24,6 +36,7 @@ class Example:
     options: tuple[str, ...] = ()
     policy: str = ""  # the tables of policy.toml; empty: no policy
     change: Change | None = None
+    lists: bool = True  # RECORD is made true after the change
     raw: Callable[[bytes], bytes] | None = None  # a change of the archive's own bytes
     name: Callable[[str], str] = str  # a change of the file's name
     modes: tuple[tuple[str, int], ...] = ()  # file modes of members, by the ending of the name
@@ -72,35 +85,38 @@ EXAMPLES: dict[str, Example] = {
     ),
     "zip-duplicate": Example(
         change=lambda m: [*m, next(x for x in m if x[0].endswith(".so"))],
+        lists=False,
         done="An object was appended again.",
     ),
-    "zip-slip": Example(
-        change=lambda m: listed([*m, ("../evil.so", b"")]), done="A member `../evil.so` was added."
-    ),
+    "zip-slip": Example(change=lambda m: [*m, ("../evil.so", b"")], done="A member `../evil.so` was added."),
     "zip-crc": Example(raw=without_crc, done="One byte in the archive was changed."),
     "unreadable": Example(
         raw=lambda data: data[: len(data) // 2], done="The second half of the file is gone."
     ),
     "record-missing": Example(
-        change=lambda m: [*m, (f"{_P}extra.py", b"")], done="`extra.py` was added and RECORD left as it was."
+        change=lambda m: [*m, (f"{_P}extra.py", b"")],
+        lists=False,
+        done="`extra.py` was added and RECORD left as it was.",
     ),
     "record-hash": Example(
         change=replaced("libhelper.so", lambda d: d + b"\0"),
+        lists=False,
         done="`libhelper.so` was changed after RECORD was written.",
     ),
     "record-path": Example(
         change=lambda m: [x for x in m if not x[0].endswith("__init__.py")],
+        lists=False,
         done="`__init__.py` was taken out, its row in RECORD stayed.",
     ),
     "metadata-mismatch": Example(
         name=lambda n: n.replace("-1.0-", "-1.1-"), done="The file was renamed from version 1.0 to 1.1."
     ),
     "not-elf": Example(
-        change=lambda m: listed(replaced("libhelper.so", lambda _: b"INPUT ( libhelper.so.1 )\n")(m)),
+        change=replaced("libhelper.so", lambda _: b"INPUT ( libhelper.so.1 )\n"),
         done="`libhelper.so` is a linker script.",
     ),
     "elf-truncated": Example(
-        change=lambda m: listed(replaced("libhelper.so", lambda d: d[:6000])(m)),
+        change=replaced("libhelper.so", lambda d: d[:6000]),
         done="`libhelper.so` was cut after 6,000 bytes.",
     ),
     "any-tag-with-elf": Example(
@@ -108,71 +124,67 @@ EXAMPLES: dict[str, Example] = {
         done="The file was renamed to the tag `any`.",
     ),
     "duplicate-elf": Example(
-        change=lambda m: listed(
-            [*m, (f"{_P}lib/libhelper.so", next(d for n, d in m if n.endswith("libhelper.so")))]
-        ),
+        change=copied("lib/libhelper.so"),
         done="`libhelper.so` stands in a second folder, too.",
     ),
     "wrong-machine": Example(
         name=lambda n: n.replace("x86_64", "aarch64"), done="The file was renamed to an aarch64 tag."
     ),
     "needed-not-allowed": Example(
-        change=lambda m: listed(patched("--add-needed", "libpng16.so.16")(m)),
+        change=patched("--add-needed", "libpng16.so.16"),
         done="The module needs `libpng16.so.16`, too.",
     ),
     "needed-external": Example(
         options=("--policy", "torch-extension"),
-        change=lambda m: listed(patched("--add-needed", "libtorch_cpu.so")(m)),
+        change=patched("--add-needed", "libtorch_cpu.so"),
         done="The module needs `libtorch_cpu.so`, too.",
     ),
     "needed-has-slash": Example(
-        change=lambda m: listed(patched("--replace-needed", "libhelper.so", "/build/out/libhelper.so")(m)),
+        change=patched("--replace-needed", "libhelper.so", "/build/out/libhelper.so"),
         done="The module needs the library by its path in the build tree.",
     ),
     "driver-lib": Example(
-        change=lambda m: listed(patched("--add-needed", "libcuda.so.1")(m)),
+        change=patched("--add-needed", "libcuda.so.1"),
         done="The module needs `libcuda.so.1`, too.",
     ),
     "libpython-linked": Example(
-        change=lambda m: listed(patched("--add-needed", "libpython3.11.so.1.0")(m)),
+        change=patched("--add-needed", "libpython3.11.so.1.0"),
         done="The module needs `libpython3.11.so.1.0`, too.",
     ),
     "rpath-absolute": Example(
-        change=lambda m: listed(patched("--set-rpath", "$ORIGIN:/home/ci/build/lib")(m)),
+        change=patched("--set-rpath", "$ORIGIN:/home/ci/build/lib"),
         done="The module's RUNPATH is `$ORIGIN:/home/ci/build/lib`.",
     ),
     "rpath-dead": Example(
         options=("-v",),
-        change=lambda m: listed(patched("--set-rpath", "$ORIGIN:$ORIGIN/parts")(m)),
+        change=patched("--set-rpath", "$ORIGIN:$ORIGIN/parts"),
         done="The module's RUNPATH is `$ORIGIN:$ORIGIN/parts`.",
     ),
     "rpath-empty-element": Example(
-        change=lambda m: listed(patched("--set-rpath", "$ORIGIN::$ORIGIN/lib")(m)),
+        change=patched("--set-rpath", "$ORIGIN::$ORIGIN/lib"),
         done="The module's RUNPATH is `$ORIGIN::$ORIGIN/lib`.",
     ),
     "execstack": Example(
-        change=lambda m: listed(patched("--set-execstack")(m)),
+        change=patched("--set-execstack"),
         done="The module asks for an executable stack.",
     ),
     "zip-symlink": Example(
-        change=lambda m: listed([*m, (f"{_P}libother.so", b"libhelper.so")]),
+        change=lambda m: [*m, (f"{_P}libother.so", b"libhelper.so")],
         modes=(("libother.so", 0o120777),),
         done="A link to `libhelper.so` was added.",
     ),
     "zip-unsupported": Example(
-        change=lambda m: listed([*m, (f"{_P}data.bin", b"data" * 100)]),
+        change=lambda m: [*m, (f"{_P}data.bin", b"data" * 100)],
         method=zipfile.ZIP_LZMA,
         done="A member that is compressed with LZMA was added.",
     ),
     "zip-ratio": Example(
-        change=lambda m: listed([*m, (f"{_P}data.bin", bytes(40 << 20))]), done="40 MiB of zeros were added."
+        change=lambda m: [*m, (f"{_P}data.bin", bytes(40 << 20))], done="40 MiB of zeros were added."
     ),
     "archive-limit": Example(options=("--limit", "total=50K")),
     "elf-limit": Example(options=("--limit", "symbols=5")),
     "elf-in-purelib": Example(
-        change=lambda m: listed(
-            replaced("/WHEEL", lambda d: d.replace(b"Purelib: false", b"Purelib: true"))(m)
-        ),
+        change=replaced("/WHEEL", lambda d: d.replace(b"Purelib: false", b"Purelib: true")),
         done="WHEEL says `Root-Is-Purelib: true`.",
     ),
     "libc-mixed": Example(
@@ -180,67 +192,48 @@ EXAMPLES: dict[str, Example] = {
         done="The file was renamed to a musllinux tag.",
     ),
     "undefined-symbol": Example(
-        change=lambda m: listed(replaced("libhelper.so", lambda _: other_library())(m)),
+        change=replaced("libhelper.so", lambda _: other_library()),
         done="`libhelper.so` is another library of that name, which lacks a function.",
     ),
     "contract-sole-definer": Example(
         policy='[[sole-definer]]\nobject = "**/libhelper.so"\nsymbol = "helper_value"\n',
-        change=lambda m: listed(
-            [*m, (f"{_P}libsecond.so", next(d for n, d in m if n.endswith("libhelper.so")))]
-        ),
+        change=copied("libsecond.so"),
         done="A second library with the same content was added.",
     ),
     "requires-dist-missing": Example(
         options=("--policy", "nvidia-pypi"),
-        change=lambda m: listed(patched("--add-needed", "libcudart.so.13")(m)),
+        change=patched("--add-needed", "libcudart.so.13"),
         done="The module needs `libcudart.so.13`, and METADATA requires nothing.",
     ),
     "cxx-runtime-bundled": Example(
-        change=lambda m: listed(
-            patched("--add-needed", "libstdc++.so.6")(
-                patched("--set-soname", "libstdc++.so.6", member="libstdc++.so.6")(
-                    with_copy(m, "libstdc++.so.6")
-                )
-            )
-        ),
+        change=in_turn(second("libstdc++.so.6"), patched("--add-needed", "libstdc++.so.6")),
         done="A library with the SONAME `libstdc++.so.6` was added.",
     ),
     "openmp-duplicate": Example(
-        change=lambda m: listed(
-            patched("--add-needed", "libgomp.so.1", "--add-needed", "libiomp5.so")(
-                patched("--set-soname", "libgomp.so.1", member="libgomp.so.1")(
-                    patched("--set-soname", "libiomp5.so", member="libiomp5.so")(
-                        with_copy(with_copy(m, "libgomp.so.1"), "libiomp5.so")
-                    )
-                )
-            )
+        change=in_turn(
+            second("libgomp.so.1"),
+            second("libiomp5.so"),
+            patched("--add-needed", "libgomp.so.1", "--add-needed", "libiomp5.so"),
         ),
         done="The module needs two libraries that stand for `libgomp.so.1` and `libiomp5.so`.",
     ),
     "needed-unused": Example(
         options=("-v",),
-        change=lambda m: listed(
-            patched("--add-needed", "libother.so")(
-                patched("--set-soname", "libother.so", member="libother.so")(with_copy(m, "libother.so"))
-            )
-        ),
+        change=in_turn(second("libother.so"), patched("--add-needed", "libother.so")),
         done="The module needs a copy of `libhelper.so` that stands before it and supplies the same function.",
     ),
     "load-order-dependent": Example(
-        change=lambda m: listed(
-            patched("--add-needed", "libother.so")(
-                patched("--set-soname", "libother.so", "--add-needed", "libhelper.so", member="libother.so")(
-                    with_copy(m, "libother.so")
-                )
-            )
+        change=in_turn(
+            second("libother.so", "--add-needed", "libhelper.so"), patched("--add-needed", "libother.so")
         ),
         done="The module needs a second library, which needs `libhelper.so` and has no path.",
     ),
     "data-scheme-rpath": Example(
-        change=lambda m: listed(
-            patched("--set-rpath", "$ORIGIN/../../../../lib")(
-                [(n.replace(f"{_P}libhelper", "sample_healthy-1.0.data/data/lib/libhelper"), d) for n, d in m]
-            )
+        change=in_turn(
+            lambda m: [
+                (n.replace(f"{_P}libhelper", "sample_healthy-1.0.data/data/lib/libhelper"), d) for n, d in m
+            ],
+            patched("--set-rpath", "$ORIGIN/../../../../lib"),
         ),
         done="`libhelper.so` was moved to the `data` scheme, and the module's RUNPATH leads there.",
     ),
@@ -260,7 +253,9 @@ def shown(rule: str) -> str:
     if example.change is not None or example.modes or example.method != zipfile.ZIP_DEFLATED:
         with zipfile.ZipFile(sample) as wheel:
             members = [(i.filename, wheel.read(i)) for i in wheel.infolist()]
-        members = example.change(members) if example.change is not None else members
+        if example.change is not None:
+            members = example.change(members)
+            members = listed(members) if example.lists else members
         data = archive(members, example.modes, example.method)
     data = example.raw(data) if example.raw else data
     name = example.name(sample.name)

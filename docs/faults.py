@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import io
-import os
-import shutil
 import subprocess
-import sys
 import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+
+from wheelfix.elf.edit import find_patchelf
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_wheels"
 
@@ -32,10 +32,7 @@ def patched(*arguments: str, member: str = "_ext.abi3.so") -> Change:
             for name, data in members:
                 if name.endswith(member):
                     path.write_bytes(data)
-                    patchelf = shutil.which(
-                        "patchelf", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-                    )
-                    subprocess.run([patchelf or "patchelf", *arguments, str(path)], check=True)
+                    subprocess.run([find_patchelf(), *arguments, str(path)], check=True)
                     data = path.read_bytes()
                 out.append((name, data))
             return out
@@ -81,9 +78,19 @@ def without_crc(data: bytes) -> bytes:
     return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
 
 
-def with_copy(members: Members, name: str) -> Members:
+def in_turn(*changes: Change) -> Change:
+    """The changes one after the other."""
+    return lambda members: functools.reduce(lambda so_far, change: change(so_far), changes, members)
+
+
+def copied(name: str) -> Change:
     """A copy of the helper library under another name."""
-    return [*members, (f"sample_healthy/{name}", next(d for n, d in members if n.endswith("libhelper.so")))]
+    return lambda m: [*m, (f"sample_healthy/{name}", next(d for n, d in m if n.endswith("libhelper.so")))]
+
+
+def second(name: str, *arguments: str) -> Change:
+    """A copy of the helper library whose SONAME is its name, after a call of patchelf with more arguments."""
+    return in_turn(copied(name), patched("--set-soname", name, *arguments, member=name))
 
 
 def other_library() -> bytes:

@@ -19,7 +19,7 @@ from wheelfix.archive.metadata import parse_file_name
 from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
 from wheelfix.elf.read import read as read_elf
 from wheelfix.elf.stream import NotHeld, Sparse, Stream
-from wheelfix.model.finding import Finding, Report, Severity, WheelReport
+from wheelfix.model.finding import GRAVITY, Finding, Report, Severity, WheelReport
 from wheelfix.model.limits import Limits
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.wheel import Member, WheelFacts
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from wheelfix.world import Surroundings
 
 T = TypeVar("T")
-
-_SEVERITY_ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +181,7 @@ def findings_of(subject: Subject, options: Options) -> tuple[Finding, ...]:
         key = (finding.rule, finding.member, finding.library, finding.symbol, finding.message)
         unique.setdefault(key, finding)
     chosen = (f for f in unique.values() if _chosen(f.rule, options))
-    return tuple(
-        sorted(chosen, key=lambda f: (_SEVERITY_ORDER[f.severity], f.rule, f.member or "", f.library or ""))
-    )
+    return tuple(sorted(chosen, key=lambda f: (GRAVITY[f.severity], f.rule, f.member or "", f.library or "")))
 
 
 def report_on(subject: Subject, path: Path, options: Options) -> WheelReport:

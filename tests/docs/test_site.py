@@ -28,27 +28,26 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site; a warning (a dead link, a page outside the nav) fails the build."""
-    folder: Path = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mkdocs",
-            "build",
-            "-q",
-            "--strict",
-            "-f",
-            DOCS / "mkdocs" / "mkdocs.yml",
-            "-d",
-            folder,
-        ],
+def build(folder: Path, *more: str | Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of the checkout in a folder by the very command of `make site`.
+
+    --quiet, for one, would keep --strict from seeing a warning.
+    """
+    (command,) = re.findall(r"mkdocs (build .*)", (ROOT / "Makefile").read_text("utf-8"))
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", *command.split(), *more],
+        cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site; a warning (a dead link, a page outside the nav) fails the build."""
+    folder: Path = tmp_path_factory.mktemp("site")
+    done = build(ROOT, "-d", folder)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -72,18 +71,10 @@ def test_every_page_is_in_the_site_and_reached_from_its_navigation(site: Path) -
 
 
 def test_a_dead_link_fails_the_build(tmp_path: Path) -> None:
-    """With the very command of `make site`: --quiet, for one, would keep --strict from seeing a warning."""
     shutil.copytree(DOCS, tmp_path / "docs")
     with (tmp_path / "docs" / "index.md").open("a", encoding="utf-8") as page:
         page.write("\n[A page](that-is-not-there.md)\n")
-    (command,) = re.findall(r"mkdocs (build .*)", (ROOT / "Makefile").read_text("utf-8"))
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", *command.split()],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = build(tmp_path)
     assert done.returncode == 1
     assert "that-is-not-there.md" in done.stderr
 

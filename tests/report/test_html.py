@@ -15,7 +15,7 @@ from typing import Any
 from wheelfix.checks import RULES
 from wheelfix.model.elf import ElfFacts
 from wheelfix.model.finding import Finding, Report, WheelReport
-from wheelfix.model.resolution import Binding, Edge, Load, Node
+from wheelfix.model.resolution import Binding, Bound, Edge, Load, Node
 from wheelfix.report import html
 from wheelfix.report.html_blocks import Blocks, packed
 from wheelfix.report.html_findings import prose
@@ -215,7 +215,7 @@ def test_an_edge_has_the_colour_of_its_gravest_way_and_tells_all() -> None:
 
 
 def test_every_binding_can_be_unpacked_again() -> None:
-    bound = [
+    bindings = [
         Binding("a.so", "a.so", "_Zfoo", "V1", False, "bound", "libb.so"),
         Binding("a.so", "a.so", "bar", None, True, "weak-unbound"),
         Binding("a.so", "libb.so", "baz", None, False, "undecided", None, ("libx.so",)),
@@ -223,6 +223,10 @@ def test_every_binding_can_be_unpacked_again() -> None:
         Binding("a.so", "a.so", "_Zfoo2", "V1", False, "bound", "libb.so"),
         Binding("a.so", "a.so", "both", None, False, "bound", "libb.so", ("libx.so",), "interpreter"),
     ]
+    # What a.so binds in libb.so is taken over for c.so, as it is where nothing differs.
+    shared = (bindings[2],)
+    own = tuple(b for b in bindings if b.object == "a.so")
+    bound = [Bound("a.so", own, own), Bound("a.so", shared, shared), Bound("c.so", shared, ())]
     seen = symbols(bound, lambda name: f"words of {name}")
     names, texts = seen["names"].split("\n"), [*seen["texts"]]
     text = [*texts, None].__getitem__
@@ -245,7 +249,7 @@ def test_every_binding_can_be_unpacked_again() -> None:
                         None if also is None else text(also),
                     )
                 )
-    assert rows == set(bound)
+    assert rows == set(bindings)
     assert seen["readable"] == {names.index("baz"): "words of baz"}
 
 

@@ -11,11 +11,7 @@ def link_flags(*flags: str) -> str:
         cmake=f"target_link_options(_ext PRIVATE {' '.join(map(_cmake, flags))})",
         setuptools=f"Extension('pkg._ext', sources,\n          extra_link_args={_quoted(flags)})",
         meson=f"py.extension_module('_ext', sources, install: true, subdir: 'pkg',\n  link_args: {_quoted(flags)})",
-        # "$" begins a make variable in Bazel, and "$$" stands for it.
-        bazel=(
-            "cc_binary(name = '_ext.so', srcs = sources, linkshared = True,\n"
-            f"          linkopts = {_quoted([f.replace('$', '$$') for f in flags])})"
-        ),
+        bazel=_bazel(flags),
     )
 
 
@@ -30,9 +26,7 @@ def static_cxx_runtime() -> str:
         # It links with gcc and names the library itself: github.com/bazelbuild/bazel, issue 2840 and pull request 8660.
         bazel="# .bazelrc: the toolchain adds -lstdc++ itself, on which -static-libstdc++ has no effect.\n"
         "#   build --repo_env=BAZEL_LINKOPTS=-static-libgcc\n"
-        "#   build --repo_env=BAZEL_LINKLIBS=-l%:libstdc++.a:-lm\n"
-        "cc_binary(name = '_ext.so', srcs = sources, linkshared = True,\n"
-        "          linkopts = ['-Wl,--exclude-libs,ALL'])",
+        "#   build --repo_env=BAZEL_LINKLIBS=-l%:libstdc++.a:-lm\n" + _bazel(["-Wl,--exclude-libs,ALL"]),
     )
 
 
@@ -43,10 +37,7 @@ def search_path(folder: str) -> str:
         cmake=f'set_target_properties(_ext PROPERTIES INSTALL_RPATH "{folder}")',
         setuptools=f"Extension('pkg._ext', sources, extra_link_args={_quoted([flag])})",
         meson=f"py.extension_module('_ext', sources, install: true, subdir: 'pkg',\n  install_rpath: '{folder}')",
-        bazel=(
-            "cc_binary(name = '_ext.so', srcs = sources, linkshared = True,\n"
-            f"          linkopts = {_quoted([flag.replace('$', '$$')])})"
-        ),
+        bazel=_bazel([flag]),
     )
 
 
@@ -59,6 +50,14 @@ def blocks(*, cmake: str, setuptools: str, meson: str, bazel: str) -> str:
         ("python", f"# Bazel\n{bazel}"),
     ]
     return "\n\n".join(f"```{kind}\n{text}\n```" for kind, text in code)
+
+
+def _bazel(flags: Sequence[str]) -> str:
+    """A module with linker flags; "$" begins a make variable in Bazel, and "$$" stands for it."""
+    return (
+        "cc_binary(name = '_ext.so', srcs = sources, linkshared = True,\n"
+        f"          linkopts = {_quoted([f.replace('$', '$$') for f in flags])})"
+    )
 
 
 def _cmake(flag: str) -> str:

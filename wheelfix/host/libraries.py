@@ -125,7 +125,7 @@ class RealLinks(Mapping[str, str]):
     def __getitem__(self, location: str) -> str:
         place = self._files.real(location)
         real = os.path.realpath(place) if place else place
-        if place is None or real is None or real == place:
+        if real is None or real == place:
             raise KeyError(location)
         return self._files.seen(real)
 

@@ -9,6 +9,9 @@ from typing import Literal
 Severity = Literal["error", "warning", "info"]
 Verdict = Literal["pass", "fail", "unreadable"]
 
+#: The gravest severity first: what to sort by.
+GRAVITY: Mapping[Severity, int] = {"error": 0, "warning": 1, "info": 2}
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from wheelfix import __version__
 from wheelfix.checks.rule import Rule
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 #: One script, in the order in which its parts stand in the page.
 _SCRIPTS = ("base.js", "layout.js", "graph.js", "symbols.js", "charts.js", "page.js")
-_WORDS: dict[Verdict, str] = {"pass": "PASS", "fail": "FAIL", "unreadable": "UNREADABLE"}
 _COUNTED: tuple[tuple[Severity, str, str], ...] = (
     ("error", "error", "errors"),
     ("warning", "warning", "warnings"),
@@ -65,8 +64,8 @@ def _hashed(text: str) -> str:
 def _title(report: Report) -> str:
     verdicts = Counter(w.verdict for w in report.wheels)
     if len(report.wheels) == 1:
-        return f"{_WORDS[report.wheels[0].verdict]} {_name(report.wheels[0].path)}"
-    return ", ".join(f"{verdicts[v]} {word}" for v, word in _WORDS.items() if verdicts[v])
+        return f"{report.wheels[0].verdict.upper()} {_name(report.wheels[0].path)}"
+    return ", ".join(f"{verdicts[v]} {v.upper()}" for v in get_args(Verdict) if verdicts[v])
 
 
 def _name(path: str) -> str:
@@ -83,7 +82,7 @@ def _summary(report: Report) -> Iterator[str]:
         counts = Counter(f.severity for f in wheel.findings)
         cells = "".join(f'<td class="number">{counts[severity]}' for severity, _, _ in _COUNTED)
         yield (
-            f'<tr><td><b class="verdict {wheel.verdict}">{_WORDS[wheel.verdict]}</b>'
+            f'<tr><td><b class="verdict {wheel.verdict}">{wheel.verdict.upper()}</b>'
             f'<td><a href="#wheel-{number}">{safe(wheel.path)}</a>{cells}'
         )
     yield "</table></nav>"
@@ -105,7 +104,7 @@ def _wheel(number: int, wheel: WheelReport, packed: Blocks | None, rules: Mappin
     rows = "".join(f"<dt>{label}<dd>{safe(text)}" for label, text in about if text)
     return (
         f'<section class="wheel" id="wheel-{number}">\n'
-        f'<header class="{wheel.verdict}"><h2><b class="verdict {wheel.verdict}">{_WORDS[wheel.verdict]}</b> '
+        f'<header class="{wheel.verdict}"><h2><b class="verdict {wheel.verdict}">{wheel.verdict.upper()}</b> '
         f"<span>{safe(_name(wheel.path))}</span></h2>\n"
         f'<p class="counts">{", ".join(told) or "no findings"}</p><dl>{rows}</dl></header>\n'
         f"{findings(wheel.findings, rules)}\n"

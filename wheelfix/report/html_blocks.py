@@ -32,7 +32,7 @@ def blocks(subject: Subject) -> Blocks:
     ]
     wheel = subject.wheel
     overview = {"machines": machines, "device": device(wheel), "sizes": sizes(wheel)}
-    return Blocks(packed(overview), packed([symbols(s.bindings, demangled) for s in subject.scenes]))
+    return Blocks(packed(overview), packed([symbols(s.bound, demangled) for s in subject.scenes]))
 
 
 def packed(value: object) -> str:

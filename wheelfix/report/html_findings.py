@@ -8,10 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from wheelfix.checks.rule import Rule
-from wheelfix.model.finding import Finding
+from wheelfix.model.finding import GRAVITY, Finding
 from wheelfix.report.escape import plain
 
-_ORDER = {"error": 0, "warning": 1, "info": 2}
 #: Evidence longer than this, and rules that are no error and found more often than this, are there at a click.
 _SHORT, _FEW = 400, 3
 
@@ -26,7 +25,7 @@ def findings(found: Sequence[Finding], rules: Mapping[str, Rule]) -> str:
     if not found:
         return '<p class="none">Nothing was found.</p>'
     groups: dict[str, list[Finding]] = {}
-    for finding in sorted(found, key=lambda f: (_ORDER[f.severity], f.rule)):
+    for finding in sorted(found, key=lambda f: (GRAVITY[f.severity], f.rule)):
         groups.setdefault(finding.rule, []).append(finding)
     parts = [_group(rule, members, rules.get(rule)) for rule, members in groups.items()]
     return (

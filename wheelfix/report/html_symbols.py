@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from wheelfix.model.resolution import Binding, BindStatus
+from wheelfix.model.resolution import Binding, BindStatus, Bound
 from wheelfix.report.escape import plain
 
 #: Of those that people have to read, so many C++ names are told in words: it takes a millisecond for each.
@@ -17,14 +18,14 @@ _OPEN = frozenset({"missing", "undecided"})
 _Fate = tuple[str, str | None, bool, BindStatus, str | None, tuple[str, ...], str | None]
 
 
-def symbols(bindings: Iterable[Binding], readable: Callable[[str], str]) -> dict[str, Any]:
+def symbols(bound: Iterable[Bound], readable: Callable[[str], str]) -> dict[str, Any]:
     """Every binding, told once for all roots under which it is the same.
 
     ``names`` holds the symbols in order, one on a line; ``groups`` what became of them: the fields of ``_Fate`` and the
     roots as places in ``texts``, then the symbols as places in ``names``, each as its distance from the one
     before, which compresses to next to nothing. ``readable`` has the C++ names of those that are missing or undecided.
     """
-    groups = _grouped(bindings)
+    groups = _grouped(bound)
     names = sorted({name for members in groups.values() for name in members})
     places = {name: place for place, name in enumerate(names)}
     texts = _Texts()
@@ -67,15 +68,30 @@ class _Texts:
         return [plain(text) for text in self._places]
 
 
-def _grouped(bindings: Iterable[Binding]) -> dict[tuple[_Fate, tuple[str, ...]], list[str]]:
-    """The symbols by their fate and the roots under which they have it."""
-    roots: dict[tuple[str, _Fate], list[str]] = {}
-    for root, object_, symbol, version, weak, status, provider, unless, also in bindings:
-        key = symbol, (object_, version, weak, status, provider, unless, also)
-        roots.setdefault(key, []).append(root)
+def _grouped(bound: Iterable[Bound]) -> dict[tuple[_Fate, tuple[str, ...]], list[str]]:
+    """The symbols by their fate and the roots under which they have it, in the order of the roots.
+
+    Bindings that many roots share are walked once.
+    """
+    shared: dict[int, tuple[tuple[Binding, ...], list[str]]] = {}
+    order: dict[str, int] = {}
+    for one in bound:
+        order.setdefault(one.root, len(order))
+        shared.setdefault(id(one.bindings), (one.bindings, []))[1].append(one.root)
+    blocks = list(shared.values())
+    told: dict[tuple[str, _Fate], list[int]] = {}  # the blocks in which a symbol has a fate
+    for number, (bindings, _) in enumerate(blocks):
+        for _, object_, symbol, version, weak, status, provider, unless, also in bindings:
+            key = symbol, (object_, version, weak, status, provider, unless, also)
+            told.setdefault(key, []).append(number)
+
+    @cache
+    def roots_of(numbers: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(sorted({root for n in numbers for root in blocks[n][1]}, key=order.__getitem__))
+
     groups: dict[tuple[_Fate, tuple[str, ...]], list[str]] = {}
-    for (symbol, fate), under in roots.items():
-        groups.setdefault((fate, tuple(dict.fromkeys(under))), []).append(symbol)
+    for (symbol, fate), numbers in told.items():
+        groups.setdefault((fate, roots_of(tuple(numbers))), []).append(symbol)
     return groups
 
 

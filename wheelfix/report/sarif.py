@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from wheelfix import __version__
 from wheelfix.checks.rule import Rule
-from wheelfix.model.finding import Finding, Report, WheelReport
+from wheelfix.model.finding import GRAVITY, Finding, Report, WheelReport
 from wheelfix.report.escape import plain
 from wheelfix.report.rules import markdown
 
@@ -25,7 +25,6 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 #: GitHub rejects a run with more results than this.
 MOST_RESULTS = 25_000
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
-_ORDER = {"error": 0, "warning": 1, "info": 2}
 # The folder that has the version in its name: demo-1.0.dist-info, demo-1.0.data.
 _VERSIONED = re.compile(r"^([^/]+?)-[^/]+\.(dist-info|data)(?=/|$)")
 # GitHub wants a region of every location, also in a file that has no lines.
@@ -66,7 +65,7 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
 def _gravest(found: Sequence[tuple[int, Finding]]) -> Sequence[tuple[int, Finding]]:
     if len(found) <= MOST_RESULTS:
         return found
-    return sorted(found, key=lambda pair: _ORDER[pair[1].severity])[:MOST_RESULTS]
+    return sorted(found, key=lambda pair: GRAVITY[pair[1].severity])[:MOST_RESULTS]
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from wheelfix.report.escape import plain
 
 # SGR codes (ECMA-48): bold red, bold yellow, cyan, bold green, dim, bold.
 _COLOURS = {"error": "1;31", "warning": "1;33", "info": "36", "pass": "1;32", "dim": "2", "bold": "1"}
-_WORDS = {"pass": "PASS", "fail": "FAIL", "unreadable": "UNREADABLE"}
 
 
 def render(
@@ -67,7 +66,7 @@ def _verdict(wheel: WheelReport, style: _Style) -> str:
     counts = [(s, sum(f.severity == s for f in wheel.findings)) for s in ("error", "warning", "info")]
     words = {"error": "error", "warning": "warning", "info": "note"}
     told = ", ".join(f"{n} {words[s]}{'s' * (n != 1)}" for s, n in counts if n) or "no findings"
-    word = style.paint("pass" if wheel.verdict == "pass" else "error", _WORDS[wheel.verdict])
+    word = style.paint("pass" if wheel.verdict == "pass" else "error", wheel.verdict.upper())
     policies = f" [{', '.join(map(plain, wheel.policies))}]" if wheel.policies else ""
     return f"{word} {plain(wheel.path)}: {told}{policies}"
 
