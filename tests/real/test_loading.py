@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,24 +11,12 @@ from typing import Any
 import pytest
 from packaging.utils import parse_wheel_filename
 
+from tests.oracle.compare import install
 from tests.oracle.observe import observe
 from tests.real.test_repair import best, plain_copy, repaired
 from wheelfix.audit import Options, prepare, subject_of
 
 pytestmark = pytest.mark.real
-
-
-def unpacked(wheel: Path, site: Path) -> Path:
-    """The members where an installer puts them; programs of ``.data/scripts`` beside site-packages, with their mode."""
-    with zipfile.ZipFile(wheel) as archive:
-        for info in archive.infolist():
-            head, _, rest = info.filename.partition(".data/scripts/")
-            target = site.parent / "bin" / rest if rest else site / head
-            if not info.is_dir():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(archive.read(info))
-                target.chmod(0o755 if rest else (info.external_attr >> 16 & 0o777) or 0o644)
-    return site
 
 
 def is_static(file: Path) -> bool:
@@ -50,7 +36,8 @@ def test_every_root_of_a_certified_wheel_loads_after_repair(
     certified = tuple(map(int, certified_wheel["auditwheel"].split("_")[1:3]))
     assert best(result) <= certified
     parse_wheel_filename(result.name)
-    site = unpacked(result, tmp_path / "env" / "lib")
+    site = tmp_path / "site"
+    install(result, site)
     (scene,) = subject_of(result, prepare(Options())).scenes
     for name in os.environ.keys() - {"PATH"}:
         monkeypatch.delenv(name)
@@ -59,7 +46,7 @@ def test_every_root_of_a_certified_wheel_loads_after_repair(
     refused = []
     for root in roots:
         scheme, _, name = root.rpartition(":")
-        file = site.parent / "bin" / name if scheme == "scripts" else site / name
+        file = site / "bin" / name if scheme == "scripts" else site / name
         if is_static(file):  # no loader is asked: that it starts is all there is to see
             assert subprocess.run([file], env={}, capture_output=True, check=False).returncode in (0, 1)
             continue
@@ -74,8 +61,7 @@ def test_a_program_of_a_repaired_wheel_runs(
 ) -> None:
     (ninja,) = (w for w in certified_wheels if w["name"] == "ninja")
     result = repaired(plain_copy(real_path(ninja), tmp_path), tmp_path / "out")
-    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "install", "--no-deps"]
-    subprocess.run([*pip, "--no-index", "--target", str(tmp_path / "site"), str(result)], check=True)
+    install(result, tmp_path / "site")
     done = subprocess.run(
         [tmp_path / "site" / "bin" / "ninja", "--version"], env={}, capture_output=True, text=True, check=True
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import random
 import re
 import subprocess
 import sys
@@ -100,6 +101,18 @@ class Forge:
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, data)
         return target
+
+    def wheel_to_graft(self, megabytes: int) -> Path:
+        """A wheel whose repair grafts a library of ``ext`` and has so many megabytes to copy, which do not compress much."""
+        library = self.library("ext/libbig.so.5", "big", "41")
+        extension = self.module(f"_e{self.suffix}", "big()", str(library))
+        noise = random.Random(1).randbytes(megabytes << 20).hex()
+        return self.wheel("x", {f"pkg/_e{self.suffix}": extension, "pkg/noise.txt": noise})
+
+    def command_to_graft(self, source: Path, out: Path) -> list[str]:
+        """The command that repairs the wheel above."""
+        words = ["repair", "--ldpaths", str(self.folder / "ext"), "-w", str(out), str(source)]
+        return [sys.executable, "-B", "-m", "wheelfix", *words]
 
     def repair(self, *arguments: Path | str, **env: str) -> tuple[int, str]:
         """Exit code and output of ``wheelfix repair``; results go to ``out`` unless -w says otherwise."""

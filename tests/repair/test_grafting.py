@@ -67,15 +67,7 @@ def wheels(gdal: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     (folder / "deep.c").write_text(MODULE)
     proj = next(gdal.parent.glob("libproj.so.*"))
-    command = [
-        "gcc",
-        "-shared",
-        "-fPIC",
-        f"-I{sysconfig.get_path('include')}",
-        "deep.c",
-        "-o",
-        f"_deep{suffix}",
-    ]
+    command = f"gcc -shared -fPIC -I{sysconfig.get_path('include')} deep.c -o _deep{suffix}".split()
     subprocess.run([*command, str(gdal), str(proj)], check=True, cwd=folder)
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     module = (folder / f"_deep{suffix}").read_bytes()
@@ -115,26 +107,10 @@ def root(tmp_path: Path) -> Path:
     shutil.copy(program, new / program.relative_to("/"))
     machine = next(p for p in needed_by(program) if p.name.startswith("libc.so")).parent
     files = set(needed_by(program))
-    for pattern in (
-        "libc.so.6",
-        "libm.so.6",
-        "libpthread.so.0",
-        "libdl.so.2",
-        "librt.so.1",
-        "libutil.so.1",
-        "libresolv.so.2",
-    ):
-        files |= set(machine.glob(pattern))
-    files |= {
-        p
-        for n in ("libgcc_s.so.1", "libstdc++.so.6", "libz.so.1", "libexpat.so.1")
-        for p in machine.parent.glob(f"**/{n}")
-    }
-    files |= {
-        p
-        for n in ("libgcc_s.so.1", "libstdc++.so.6", "libz.so.1", "libexpat.so.1")
-        for p in Path("/usr/lib").glob(f"*-linux-gnu/{n}")
-    }
+    for name in ("c.so.6", "m.so.6", "pthread.so.0", "dl.so.2", "rt.so.1", "util.so.1", "resolv.so.2"):
+        files |= set(machine.glob(f"lib{name}"))
+    for name in ("libgcc_s.so.1", "libstdc++.so.6", "libz.so.1", "libexpat.so.1"):
+        files |= {*machine.parent.glob(f"**/{name}"), *Path("/usr/lib").glob(f"*-linux-gnu/{name}")}
     for file in files:
         assert GLIBC.match(file.name) or PROMISED.match(file.name) or python in file.parents, file
         (new / file.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 import zipfile
 from pathlib import Path
@@ -17,27 +16,13 @@ import pytest
 
 @pytest.fixture
 def slow(forge: Any) -> Path:
-    """A wheel whose repair grafts a library and has some megabytes to copy and to compare."""
-    library = forge.library("ext/libbig.so.5", "big", "41")
-    extension = forge.module(f"_e{forge.suffix}", "big()", str(library))
-    noise = random.Random(1).randbytes(24 << 20).hex()
-    source: Path = forge.wheel("x", {f"pkg/_e{forge.suffix}": extension, "pkg/noise.txt": noise})
+    """A wheel whose repair takes a while."""
+    source: Path = forge.wheel_to_graft(24)
     return source
 
 
-def started(source: Path, out: Path) -> subprocess.Popen[bytes]:
-    libraries = source.parent.parent / "ext"
-    command = [
-        sys.executable,
-        "-m",
-        "wheelfix",
-        "repair",
-        "--ldpaths",
-        str(libraries),
-        "-w",
-        str(out),
-        str(source),
-    ]
+def started(forge: Any, source: Path, out: Path) -> subprocess.Popen[bytes]:
+    command = forge.command_to_graft(source, out)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -50,10 +35,12 @@ def wait_for_scratch(out: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_writing_leaves_nothing(slow: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_while_writing_leaves_nothing(
+    forge: Any, slow: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     before = slow.read_bytes()
     out = tmp_path / "out"
-    process = started(slow, out)
+    process = started(forge, slow, out)
     wait_for_scratch(out, process)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
@@ -63,13 +50,13 @@ def test_a_signal_while_writing_leaves_nothing(slow: Path, tmp_path: Path, numbe
     assert slow.read_bytes() == before
 
 
-def test_killed_at_any_moment_there_is_no_partial_wheel(slow: Path, tmp_path: Path) -> None:
+def test_killed_at_any_moment_there_is_no_partial_wheel(forge: Any, slow: Path, tmp_path: Path) -> None:
     before = slow.read_bytes()
     moments = random.Random(os.getpid())
     killed = 0
     for number in range(12):
         out = tmp_path / f"out{number}"
-        process = started(slow, out)
+        process = started(forge, slow, out)
         if number % 2:
             wait_for_scratch(out, process)
         time.sleep(moments.uniform(0, 1.0))
