@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports check real docs site bench fuzz clean
+.PHONY: demo test lint types imports check real docs site dist bench fuzz clean
 
 demo: .venv/installed
 	@BIN=$(BIN) sh sample_wheels/demo.sh
@@ -34,6 +34,10 @@ docs: .venv/installed
 # The pages as a site in site/; needs no network.
 site: .venv/developing
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f docs/mkdocs/mkdocs.yml
+
+# Both archives of the last commit, in dist/; how a release is made stands in docs/releasing.md.
+dist: .venv/developing
+	$(BIN)/python -m tests.dist dist
 
 # Half an hour of mutated inputs; SEED=... for other ones.
 fuzz: .venv/developing

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     StrPath = str | os.PathLike[str]
 
 __all__ = ["Finding", "PolicyErrors", "Report", "Unreadable", "WheelReport", "__version__", "verify"]
-__version__ = "0.1.0"
+
+try:  # written by the build; importlib.metadata would cost more than all of `wheelfix --version`
+    from wheelfix._version import __version__
+except ImportError:
+    __version__ = "0+unknown"
 
 # Where the types lie: nothing is imported before it is asked for, since `wheelfix --version` imports this module.
 _HOMES = {

@@ -43,8 +43,14 @@ STAND_INS = {
     r"(?<=--env )\.venv": sys.prefix,
 }
 
-#: Blocks that may stay out of the run, by page: what fetches from an index, or is a step of .ci/run itself.
-LEFT_ALONE = {"README.md": 2, "borrowed-symbol.md": 1, "torch-cuda-extension.md": 1, "tutorial.md": 1}
+#: Blocks that may stay out of the run, by page: what fetches from an index, or is a step of .ci/run itself, or would tag the checkout.
+LEFT_ALONE = {
+    "README.md": 2,
+    "borrowed-symbol.md": 1,
+    "releasing.md": 1,
+    "torch-cuda-extension.md": 1,
+    "tutorial.md": 1,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,24 @@ def test_the_driver_lists_every_rule_with_its_texts_and_default_level() -> None:
         assert "helpUri" not in told
 
 
+@pytest.mark.parametrize(
+    ("version", "semantic"),
+    [
+        ("1.2.3", "1.2.3"),
+        ("0.1.dev7+g3d81b21", None),
+        ("1.2.4.dev1+g3d81b21.d20261203", None),
+        ("1.0rc1", None),
+    ],
+)
+def test_a_semantic_version_is_told_where_the_version_is_one(
+    version: str, semantic: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schema of SARIF 2.1.0: "in the format specified by Semantic Versioning 2.0"; it need not be there."""
+    monkeypatch.setattr(sarif, "__version__", version)
+    driver = run_of(Report(()))["tool"]["driver"]
+    assert (driver["version"], driver.get("semanticVersion")) == (version, semantic)
+
+
 def test_texts_and_tags_of_rules_keep_githubs_limits() -> None:
     for rule in run_of(Report(()))["tool"]["driver"]["rules"]:
         assert len(rule["id"]) <= 255

@@ -46,12 +46,9 @@ def render(report: Report, rules: Mapping[str, Rule]) -> str:
         if finding.rule in positions:
             result["ruleIndex"] = positions[finding.rule]
         results.append(result)
-    driver = {
-        "name": "wheelfix",
-        "version": __version__,
-        "semanticVersion": __version__,
-        "rules": [_rule(r) for r in rules.values()],
-    }
+    driver = {"name": "wheelfix", "version": __version__, "rules": [_rule(r) for r in rules.values()]}
+    if re.fullmatch(r"\d+\.\d+\.\d+", __version__):  # 0.1.dev7+g3d81b21, between releases, is none
+        driver["semanticVersion"] = __version__
     run = {
         "tool": {"driver": driver},
         "invocations": [_invocation([f for _, f in found], len(found) - len(told))],
