@@ -107,6 +107,22 @@ def test_what_is_no_wheel_is_status_3(wheelfix: Run, tmp_path: Path) -> None:
             assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("name", ["dist/*.whl", "absent.whl", "absent-1-py3-none-any.whl"])
+def test_what_is_not_there_is_said_to_be_missing_whatever_its_name_is(
+    wheelfix: Run, tmp_path: Path, name: str
+) -> None:
+    status, out, _ = wheelfix("verify", tmp_path / name)
+    assert (status, "No such file" in " ".join(out.split())) == (3, True), out
+
+
+def test_a_wrong_option_is_told_by_the_command_that_does_not_have_it(wheelfix: Run) -> None:
+    status, out, err = wheelfix("verify", "--frmat", "json", "x.whl")
+    assert (status, out) == (2, "")
+    assert err.startswith("usage: wheelfix verify")
+    assert err.endswith("wheelfix verify: error: unrecognized arguments: --frmat; did you mean --format?\n")
+    assert "did you mean" not in wheelfix("policy", "list", "--zzz")[2]
+
+
 def test_a_bug_is_status_5_with_one_clear_line_and_how_to_report_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,7 +26,12 @@ def completed(line: str) -> list[str]:
     }
     script = f'exec "$0" 8>&{write} 9>/dev/null'
     subprocess.run(
-        ["bash", "-c", script, str(COMMAND)], env=env, pass_fds=(write,), check=False, capture_output=True
+        ["bash", "-c", script, str(COMMAND)],
+        cwd=Path(__file__).resolve().parents[1],
+        env=env,
+        pass_fds=(write,),
+        check=False,
+        capture_output=True,
     )
     os.close(write)
     with os.fdopen(read) as answer:
@@ -41,6 +46,10 @@ def completed(line: str) -> list[str]:
         ("wheelfix verify --fail-on ", ["error", "warning", "never"]),
         ("wheelfix repair --only", ["--only-plat"]),
         ("wheelfix policy ", ["list", "show", "check"]),
+        ("wheelfix explain needed-m", ["needed-missing"]),
+        ("wheelfix verify --select zip-slip,needed-m", ["zip-slip,needed-missing"]),
+        ("wheelfix verify --policy ", ["manylinux", "static-cxx-runtime", "wheelfix/"]),
+        ("wheelfix policy show exec", ["executorch-cuda"]),
     ],
 )
 def test_commands_options_and_choices_are_offered(line: str, offered: list[str]) -> None:

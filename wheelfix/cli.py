@@ -133,10 +133,23 @@ def parser_for(argv: Sequence[str]) -> argparse.Namespace:
     if not argv:
         parser.print_help(sys.stderr)
         parser.exit(2)
-    options = parser.parse_args(argv)
+    options, unknown = parser.parse_known_args(argv)
+    if unknown:
+        _refuse(unknown, subparsers.choices.get(argv[0], parser))
     if not hasattr(options, "run"):
         parser.error("the first argument must be a command")
     return options
+
+
+def _refuse(unknown: Sequence[str], command: argparse.ArgumentParser) -> NoReturn:
+    """What argparse says of arguments that nobody takes, by the command that does not, and what was probably meant."""
+    import re
+
+    from wheelfix.commands.options import closest
+
+    asked = unknown[0].partition("=")[0]
+    near = closest(asked, re.findall(r"--[a-z-]+", command.format_help())) if asked.startswith("--") else ""
+    command.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
 
 
 def _complete(parser: argparse.ArgumentParser, subparsers: Any) -> None:

@@ -124,8 +124,9 @@ def read_wheel(
     is among its faults, and never hides the rest.
     """
     limits = limits or Limits()
-    file_name = parse_file_name(path.name)
+    # First: where nothing is there (the shell hands on a pattern that matches nothing), the name is not what is wrong.
     refuse_what_is_no_file(path)
+    file_name = parse_file_name(path.name)
     try:
         with path.open("rb") as file:
             entries, faults = read_directory(file, limits)

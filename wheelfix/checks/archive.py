@@ -217,9 +217,9 @@ UNREADABLE = Rule(
     severity="error",
     what="The file cannot be read as a wheel at all.",
     why="Nothing in it could be judged; no installer accepts it.",
-    fix="Build or download the file again; `unzip -t` tells whether it is a whole ZIP archive.",
+    fix="Check the path. If it is right, build or download the file again; `unzip -t` tells whether it is a whole ZIP archive.",
     example="A download that stopped half-way.",
-    remedy="Build or download the file again; `unzip -t` tells whether it is a whole ZIP archive.",
+    remedy="Check the path, or build or download the file again; `unzip -t` tells whether it is a whole ZIP archive.",
 )
 INTERNAL_ERROR = Rule(
     id="internal-error",

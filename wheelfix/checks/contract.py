@@ -109,7 +109,7 @@ REGISTRATION = Rule(
         )
     ),
     example="`pkg/_portable_lib.so` holds no `CudaBackend`.",
-    remedy="Link the archive with --whole-archive.",
+    remedy="Link the archive between -Wl,--whole-archive and -Wl,--no-whole-archive.",
 )
 RPATH = Rule(
     id="contract-rpath",

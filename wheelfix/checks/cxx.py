@@ -66,7 +66,7 @@ MISSING = Rule(
         "cc_binary(name = '_ext.so', srcs = sources, linkshared = True, linkopts = ['-lstdc++'])",
     ),
     example="`pkg/_ext.so` refers to `__cxa_throw` and `typeinfo for std::exception`, and its DT_NEEDED holds libc alone.",
-    remedy="Link with the C++ driver (g++), which adds the runtime.",
+    remedy="Link with g++, which adds the runtime, not gcc: LINKER_LANGUAGE CXX in CMake, language='c++' in setuptools.",
 )
 BORROWED = Rule(
     id="cxx-runtime-borrowed",

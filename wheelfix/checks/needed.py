@@ -23,9 +23,29 @@ MISSING = Rule(
         "The loader stops with `cannot open shared object file: No such file or directory`, so the import fails for"
         " everybody who does not happen to have the library. The build machine had it."
     ),
-    fix="Run `wheelfix repair` on the machine that built the wheel: it copies the library in. Or link it statically.",
+    fix="Run `wheelfix repair` on the machine that built the wheel: it copies the library in. A folder that the loader does"
+    " not search there is named by LD_LIBRARY_PATH:\n\n"
+    "```sh\nLD_LIBRARY_PATH=/opt/helper/lib wheelfix repair dist/*.whl\n```\n\n"
+    "Or pack a library of your own build beside the module, and let `$ORIGIN` lead to it:\n\n"
+    + blocks(
+        cmake="install(TARGETS _ext helper LIBRARY DESTINATION pkg)\n"
+        'set_target_properties(_ext PROPERTIES INSTALL_RPATH "$ORIGIN")',
+        setuptools="# libhelper.so is put into pkg/ before the build\n"
+        "setup(packages=['pkg'], package_data={'pkg': ['libhelper.so']}, ext_modules=[\n"
+        "    Extension('pkg._ext', sources, library_dirs=['pkg'], libraries=['helper'],\n"
+        "              extra_link_args=['-Wl,-rpath,$ORIGIN'])])",
+        meson="helper = shared_library('helper', 'helper.cpp', install: true,\n"
+        "  install_dir: py.get_install_dir() / 'pkg')\n"
+        "py.extension_module('_ext', sources, install: true, subdir: 'pkg',\n"
+        "  link_with: helper, install_rpath: '$ORIGIN')",
+        bazel="# A cc_library becomes a part of the module itself.\n"
+        "cc_library(name = 'helper', srcs = ['helper.cpp'])\n"
+        "cc_binary(name = '_ext.so', srcs = sources, linkshared = True, deps = [':helper'])",
+    )
+    + "\n\nOr link it statically: give the linker `libhelper.a`, compiled with `-fPIC`.",
     example="`pkg/_ext.so` needs `libhelper.so`, which only the build tree holds.",
-    remedy="Run wheelfix repair where the library is installed, or link it statically.",
+    remedy="Run wheelfix repair where the library is, with its folder on LD_LIBRARY_PATH; or pack it beside the object with"
+    " -Wl,-rpath,'$ORIGIN', or link it statically.",
 )
 NOT_ALLOWED = Rule(
     id="needed-not-allowed",

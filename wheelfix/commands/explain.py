@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from wheelfix.commands.completion import offers_rules
 from wheelfix.commands.options import UsageError, closest
 
 _EPILOG = """\
@@ -23,7 +24,10 @@ def add_parser(subparsers: Any) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("rule", metavar="RULE", nargs="?", help="the id of a rule; all are listed without")
+    rule = parser.add_argument(
+        "rule", metavar="RULE", nargs="?", help="the id of a rule; all are listed without"
+    )
+    offers_rules(rule)
     parser.set_defaults(run=run)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wheelfix.commands.completion import offers_policies, offers_rules
+
 if TYPE_CHECKING:
     from wheelfix.audit import Options
     from wheelfix.model.limits import Limits
@@ -20,7 +22,7 @@ class UsageError(Exception):
 def add_world(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
     """WORLD: the policies in force and everything around the wheel that the loader sees."""
     group = parser.add_argument_group("the world that the loader sees")
-    group.add_argument(
+    policy = group.add_argument(
         "--policy",
         action="append",
         default=[],
@@ -28,6 +30,7 @@ def add_world(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None
         help="judge by this policy; may be repeated, later ones override earlier ones (default: what pyproject.toml asks"
         " for, else by the tag)",
     )
+    offers_policies(policy)
     group.add_argument(
         "--with",
         dest="with_",
@@ -93,7 +96,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """``--select`` and ``--ignore``."""
     for name, what in (("--select", "only these rules"), ("--ignore", "all but these rules")):
-        parser.add_argument(
+        rules = parser.add_argument(
             name,
             type=_names,
             action="extend",
@@ -101,6 +104,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
             metavar="RULES",
             help=f"{what}: ids or globs, separated by commas",
         )
+        offers_rules(rules)
 
 
 def audit_options(options: argparse.Namespace) -> Options:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wheelfix.commands.completion import offers_policies
 from wheelfix.commands.options import UsageError, add_jobs, add_limits, add_world, audit_options
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
     listing = actions.add_parser("list", help="the shipped policies, with the first line of each")
     listing.set_defaults(run=_list)
     show = actions.add_parser("show", help="what a policy asks for, entry by entry")
-    show.add_argument("policy", metavar="NAME|FILE", nargs="+")
+    offers_policies(show.add_argument("policy", metavar="NAME|FILE", nargs="+"))
     show.set_defaults(run=_show)
     check = actions.add_parser("check", help="whether files are valid policies")
     check.add_argument("policy", metavar="FILE", nargs="+")

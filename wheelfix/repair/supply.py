@@ -93,7 +93,10 @@ def supply(name: str, folder: str, askers: Sequence[Asker], sources: Sources) ->
             return Supply("wheel" if kind == "wheel" else "given", place=_nearest(folder, base, places[base]))
     library = sources.find(name, askers)
     if library is None:
-        return Supply("missing", reason="which is neither in the wheel nor on this machine")
+        return Supply(
+            "missing",
+            reason="which is neither in the wheel nor where this machine looks; name its folder by LD_LIBRARY_PATH or --ldpaths",
+        )
     if needs_private_libc(library.facts):
         return Supply(
             "missing",

@@ -120,7 +120,9 @@ def _closing(report: Report, verbose: bool, style: _Style) -> Iterator[str]:
     hidden = len(findings) - len(shown)
     notes = []
     if shown:
-        notes.append(f"`wheelfix explain {plain(shown[0])}` tells more of a rule.")
+        notes.append(
+            f"`wheelfix explain {plain(shown[0])}` tells how to fix it in the build, with an example."
+        )
     if hidden:
         notes.append(f"{hidden} {'note' if hidden == 1 else 'notes'} not shown; -v shows them.")
     if notes:
