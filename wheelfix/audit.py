@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from wheelfix.archive.metadata import parse_file_name
 from wheelfix.archive.reader import Inspected, Unreadable, read_wheel
-from wheelfix.elf.read import read as read_elf
+from wheelfix.elf.read import ElfRead, begin, complete, start
 from wheelfix.elf.stream import NotHeld, Sparse, Stream
 from wheelfix.model.finding import GRAVITY, Finding, Report, Severity, WheelReport
 from wheelfix.model.limits import Limits
@@ -286,6 +286,7 @@ def _read(path: Path, strings: frozenset[str], options: Options, known: Mapping[
     return read_wheel(
         path,
         inspect=inspect,
+        settle=_settle,
         hold=partial(Stream, whole=bool(strings), limits=limits),
         jobs=options.jobs,
         limits=limits,
@@ -294,8 +295,10 @@ def _read(path: Path, strings: frozenset[str], options: Options, known: Mapping[
     )
 
 
-def _import_judges() -> None:
-    """What ``subject_from`` and ``findings_of`` import."""
+def _import_judges(elf: bool) -> None:
+    """What ``subject_from`` and ``findings_of`` import, and what reading an ELF object takes."""
+    if elf:
+        start()
     import wheelfix.checks.waivers
     import wheelfix.loader.closure
     import wheelfix.policy.baseline
@@ -332,10 +335,16 @@ def _policy(names: Sequence[str], limits: Limits) -> Policy:
 
 def _inspect(name: str, data: bytes | Sparse, strings: frozenset[str], limits: Limits) -> Inspected | None:
     try:
-        seen = read_elf(data, name=name, strings=strings, limits=limits)
+        seen = begin(data, name=name, strings=strings, limits=limits)
     except NotHeld:
         return None
-    return Inspected(seen.content, seen.facts, seen.faults)
+    return Inspected(seen.content, seen.facts, seen.faults, seen.image)
+
+
+def _settle(seen: Inspected) -> Inspected:
+    """With what LIEF reads of an object."""
+    whole = complete(ElfRead(seen.content, seen.elf, seen.faults, seen.rest))
+    return Inspected(whole.content, whole.facts, whole.faults)
 
 
 def _wheels_of(paths: Iterable[Path]) -> Iterable[Path]:

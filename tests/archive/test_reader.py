@@ -141,6 +141,27 @@ def test_encrypted_and_unknown_methods_are_told(make_wheel: MakeWheel) -> None:
         assert "zip-unsupported" in rules(path)
 
 
+@pytest.mark.rule("zip-unsupported", fires=True)
+@pytest.mark.parametrize(("data", "method"), [(b"smuggled", 0), (b"", 93)])
+def test_a_folder_that_holds_bytes_or_is_compressed_in_an_unknown_way_is_told(
+    make_wheel: MakeWheel, data: bytes, method: int
+) -> None:
+    path = make_wheel({"demo/a": b"x"})
+    append(path, "demo/sub/", data)
+    whole = bytearray(path.read_bytes())
+    struct.pack_into("<H", whole, whole.rindex(b"PK\1\2") + 10, method)
+    path.write_bytes(bytes(whole))
+    assert "zip-unsupported" in rules(path)
+
+
+@pytest.mark.rule("zip-unsupported", fires=False)
+def test_an_empty_folder_that_was_deflated_is_healthy(make_wheel: MakeWheel) -> None:
+    path = make_wheel({"demo/a": b"x"})
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("demo/sub/"), b"", zipfile.ZIP_DEFLATED)
+    assert rules(path) == []
+
+
 @pytest.mark.rule("archive-limit", fires=True)
 def test_a_member_over_the_limit_is_not_read(make_wheel: MakeWheel) -> None:
     path = make_wheel({"demo/a": b"x" * 5000})

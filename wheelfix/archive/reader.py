@@ -69,6 +69,7 @@ class Inspected:
     content: Content = "other"
     elf: ElfFacts | None = None
     faults: tuple[Fault, ...] = ()
+    rest: Any = None  # what ``settle`` needs
 
 
 class Held(Protocol):
@@ -83,6 +84,9 @@ Hold = Callable[[int], Held]
 
 #: Called with a member's name and what was kept of it; None asks for the same again with all its bytes.
 Inspect = Callable[[str, Any], Inspected | None]
+
+#: Called with each outcome of ``Inspect``, always in the process that reads the wheel.
+Settle = Callable[[Inspected], Inspected]
 
 
 class _Whole:
@@ -110,15 +114,18 @@ def read_wheel(
     path: Path,
     *,
     inspect: Inspect,
+    settle: Settle | None = None,
     hold: Hold = _Whole,
     jobs: int = 1,
     limits: Limits | None = None,
-    meanwhile: Callable[[], None] | None = None,
+    meanwhile: Callable[[bool], None] | None = None,
     known: Mapping[str, Member] = _NOTHING_KNOWN,
 ) -> WheelFacts:
     """All facts of one wheel; ``inspect(name, data)`` is called with every member that can be an ELF object.
 
-    ``data`` is what ``hold`` kept: by default all bytes. ``meanwhile`` is called while other processes read.
+    ``data`` is what ``hold`` kept: by default all bytes. What each inspection gave passes through ``settle`` here:
+    what is costly to start belongs there, since it starts once while other processes read. ``meanwhile`` is called
+    while they do, and told whether a name looks like that of an ELF object.
     ``known`` holds members by name whose bytes were read before, and are not read again.
     Raises ``Unreadable`` where the file is no wheel at all; whatever is wrong with a wheel that can be read
     is among its faults, and never hides the rest.
@@ -141,11 +148,11 @@ def read_wheel(
         raise Unreadable(error.strerror or str(error)) from error
     wanted, too_much = _within(limits, (e for n, e in files.items() if n not in known))
     task = _Task(path, _algorithms(texts["RECORD"] or ""), inspect, hold, limits)
-    with _reading(task, wanted, jobs) as read_all:
+    with _reading(task, wanted, jobs, settle) as read_all:
         rows, row_faults = parse_record(texts["RECORD"] or "")
         metadata = parse_metadata(texts["METADATA"], texts["WHEEL"])
         if meanwhile is not None:
-            meanwhile()
+            meanwhile(any(_named_like_elf(e.name) for e in wanted))
         seen = read_all()
     dist_info = folders[0] if folders else None
     members = tuple(_member(e, known.get(n) or seen.get(n), metadata) for n, e in files.items())
@@ -256,12 +263,13 @@ def _algorithms(record: str) -> dict[str, str]:
 
 
 def _within(limits: Limits, entries: Iterable[Entry]) -> tuple[list[Entry], list[Fault]]:
-    """The files that are read, in the order of the archive, and those that are too large for it."""
+    """The files that are read, in the order of the archive, and those that are too large for it or in no file."""
     faults: list[Fault] = []
     wanted: list[Entry] = []
     total = 0
     for entry in entries:
         if entry.is_folder:
+            faults += _in_folder(entry)
             continue
         total += entry.size
         if entry.size > limits.member or total > limits.total:
@@ -280,11 +288,13 @@ def _within(limits: Limits, entries: Iterable[Entry]) -> tuple[list[Entry], list
 
 
 @contextmanager
-def _reading(task: _Task, wanted: Sequence[Entry], jobs: int) -> Iterator[Callable[[], dict[str, _Seen]]]:
+def _reading(
+    task: _Task, wanted: Sequence[Entry], jobs: int, settle: Settle | None
+) -> Iterator[Callable[[], dict[str, _Seen]]]:
     """Starts to read files, and gives what waits for the end: each file's bytes hashed and inspected, by name."""
     batches = list(_batches(wanted))
     if jobs <= 1 or len(batches) < 2 or sum(e.size for e in wanted) < _WORTH_A_FORK:
-        yield lambda: {name: one for b in batches for name, one in task(b)}
+        yield lambda: dict(_settled((task(b) for b in batches), settle))
         return
     import multiprocessing
 
@@ -294,10 +304,21 @@ def _reading(task: _Task, wanted: Sequence[Entry], jobs: int) -> Iterator[Callab
         results = pool.imap_unordered(_work, order)
 
         def gathered() -> dict[str, _Seen]:
-            seen = {name: one for result in results for name, one in result}
+            seen = dict(_settled(results, settle))
             return {e.name: seen[e.name] for e in wanted}
 
         yield gathered
+
+
+def _settled(
+    results: Iterable[Iterable[tuple[str, _Seen]]], settle: Settle | None
+) -> Iterator[tuple[str, _Seen]]:
+    """Each member's name and what reading it gave, as soon as its batch is there."""
+    for name, one in (pair for result in results for pair in result):
+        if settle is None or one.inspected.rest is None:
+            yield name, one
+        else:
+            yield name, replace(one, inspected=settle(one.inspected))
 
 
 def _batches(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
@@ -429,6 +450,17 @@ def _refusal(entry: Entry) -> Fault | None:
     if entry.data_offset is None:
         return Fault("zip-crc", f"the bytes of {entry.name} are not in the file", entry.name)
     return None
+
+
+def _in_folder(entry: Entry) -> Iterator[Fault]:
+    """What is wrong with an entry for a folder: it is made by its name alone, and nobody looks at what it holds."""
+    if entry.size:
+        message = (
+            f"{entry.name} is a folder by its name and holds {entry.size} bytes, which no installer writes"
+        )
+        yield Fault("zip-unsupported", message, entry.name, {"size": entry.size})
+    elif entry.method not in (STORED, DEFLATED) or entry.flags & (ENCRYPTED | STRONGLY_ENCRYPTED | PATCH):
+        yield from filter(None, [_refusal(entry)])
 
 
 def _broken(entry: Entry, how: str) -> Fault:

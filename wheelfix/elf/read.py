@@ -10,11 +10,11 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wheelfix.elf import layout as elf
 from wheelfix.elf import tables
@@ -59,13 +59,24 @@ _OTHER_MAGICS = {
 }
 
 
+class Image(NamedTuple):
+    """What LIEF is to read of one object: a small image of it, and how many strings its dynamic segment names."""
+
+    data: bytes
+    strings: int
+
+
 @dataclass(frozen=True, slots=True)
 class ElfRead:
-    """What a file holds. ``facts`` is None for anything but an ELF object whose tables are all there."""
+    """What a file holds. ``facts`` is None for anything but an ELF object whose tables are all there.
+
+    ``image`` is what ``complete`` still has to read; None where nothing is left.
+    """
 
     content: Content
     facts: ElfFacts | None = None
     faults: tuple[Fault, ...] = ()
+    image: Image | None = None
 
 
 def looks_like_elf_name(name: str) -> bool:
@@ -86,6 +97,20 @@ def read(
     its own where there is none. ``strings`` are looked for in the object's data (``ElfFacts.strings``).
     Raises ``OSError`` for a path that cannot be read; whatever is wrong with the bytes is a fault.
     """
+    return complete(begin(data, name=name, strings=strings, limits=limits))
+
+
+def begin(
+    data: Buffer | Path,
+    *,
+    name: str = "",
+    strings: frozenset[str] = frozenset(),
+    limits: Limits | None = None,
+) -> ElfRead:
+    """As ``read``, but for the names and notes that LIEF reads from ``ElfRead.image``: they are not there yet.
+
+    Starting LIEF takes 0.3 s. Several processes that read objects leave it to one of them.
+    """
     if not isinstance(data, Path):
         return _read(data, name, strings, limits or Limits())
     with data.open("rb") as file:
@@ -93,6 +118,23 @@ def read(
             return _not_elf(b"", name or data.name)
         with mmap(file.fileno(), 0, access=ACCESS_READ) as view:
             return _read(view, name or data.name, strings, limits or Limits())
+
+
+def complete(seen: ElfRead) -> ElfRead:
+    """What ``begin`` gave, with what LIEF reads of the object."""
+    if seen.image is None or seen.facts is None:
+        return seen
+    try:
+        return ElfRead(seen.content, replace(seen.facts, **_named(seen.image)), seen.faults)
+    except Broken as reason:
+        return ElfRead(seen.content, None, _with(seen.faults, reason))
+
+
+def start() -> None:
+    """Import what ``complete`` needs."""
+    import lief
+
+    lief.logging.disable()
 
 
 def _read(data: Buffer, name: str, strings: frozenset[str], limits: Limits) -> ElfRead:
@@ -106,10 +148,18 @@ def _read(data: Buffer, name: str, strings: frozenset[str], limits: Limits) -> E
     except Broken as reason:
         return ElfRead("other" if reason.fault.rule == "not-elf" else "elf", None, (reason.fault,))
     try:
-        return ElfRead("elf", _facts(data, layout, strings, limits), faults)
+        table = tables.string_table(data, layout, limits)
+        image = small_image(data, layout, table, limits)
+        facts = _facts(data, layout, table, strings, limits)
     except Broken as reason:
-        told = {f.rule for f in faults}
-        return ElfRead("elf", None, faults if reason.fault.rule in told else (*faults, reason.fault))
+        return ElfRead("elf", None, _with(faults, reason))
+    named = sum(tag in STRING_TAGS for tag, _ in layout.dynamic)
+    return ElfRead("elf", facts, faults, Image(image, named) if image else None)
+
+
+def _with(faults: tuple[Fault, ...], reason: Broken) -> tuple[Fault, ...]:
+    """The faults and why nothing more was read, unless one of them says it."""
+    return faults if reason.fault.rule in {f.rule for f in faults} else (*faults, reason.fault)
 
 
 def _not_elf(head: bytes, name: str) -> ElfRead:
@@ -140,9 +190,7 @@ def _kind_of(head: bytes) -> tuple[Content, str]:
     return "text", "text"
 
 
-def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: Limits) -> ElfFacts:
-    strings = tables.string_table(data, layout, limits)
-    named = _named(small_image(data, layout, strings, limits), layout)
+def _facts(data: Buffer, layout: Layout, strings: bytes, wanted: frozenset[str], limits: Limits) -> ElfFacts:
     verneed = version_needs(data, layout, strings, limits)
     verdef = version_definitions(data, layout, strings, limits)
     symbols = _symbols(data, layout, strings, _version_names(verneed, verdef), limits)
@@ -160,12 +208,6 @@ def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: Limits)
         if interpreter is None or layout.detached
         else _text(data[interpreter.offset : interpreter.offset + min(interpreter.filesz, 4096)]),
         dynamic=any(s.kind == PT_DYNAMIC for s in layout.segments) and not layout.detached,
-        soname=named.soname,
-        needed=named.needed,
-        rpath=named.rpath,
-        runpath=named.runpath,
-        filters=named.filters,
-        auxiliaries=named.auxiliaries,
         flags=flags,
         flags_1=layout.value(elf.DT_FLAGS_1) or 0,
         symbolic=layout.value(elf.DT_SYMBOLIC) is not None or bool(flags & DF_SYMBOLIC),
@@ -178,8 +220,6 @@ def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: Limits)
         versioned=layout.value(elf.DT_VERSYM) is not None,
         symbols=symbols,
         local_names=tables.local_names(data, layout, limits),
-        x86_isa_needed=named.x86_isa_needed,
-        build_id=named.build_id,
         constructors=arrays // layout.word,
         library_names=_library_names(data, layout, strings),
         strings=frozenset(s for s in wanted if _holds(data, layout, s)),
@@ -187,23 +227,8 @@ def _facts(data: Buffer, layout: Layout, wanted: frozenset[str], limits: Limits)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """What LIEF reads: the facts that are strings or notes."""
-
-    soname: str | None = None
-    needed: tuple[str, ...] = ()
-    rpath: str | None = None
-    runpath: str | None = None
-    filters: tuple[str, ...] = ()
-    auxiliaries: tuple[str, ...] = ()
-    x86_isa_needed: int = 0
-    build_id: str | None = None
-
-
-def _named(image: bytes, layout: Layout) -> _Named:
-    if not image:
-        return _Named()
+def _named(image: Image) -> dict[str, Any]:
+    """The fields of ``ElfFacts`` that are strings or notes, read by LIEF."""
     import lief
 
     lief.logging.disable()
@@ -211,7 +236,7 @@ def _named(image: bytes, layout: Layout) -> _Named:
     config.parse_relocations = config.parse_dyn_symbols = config.parse_symtab_symbols = False
     config.parse_overlay = False
     config.parse_symbol_versions = config.parse_notes = True
-    binary = lief.ELF.parse(io.BytesIO(image), config)
+    binary = lief.ELF.parse(io.BytesIO(image.data), config)
     if binary is None:
         raise Broken("elf-truncated", "its dynamic segment or its notes cannot be parsed")
     found: dict[int, list[str]] = {}
@@ -231,19 +256,19 @@ def _named(image: bytes, layout: Layout) -> _Named:
         else:
             continue
         found.setdefault(int(entry.tag), []).append(_text(text))
-    if sum(map(len, found.values())) != sum(t in STRING_TAGS for t, _ in layout.dynamic):
+    if sum(map(len, found.values())) != image.strings:
         raise Broken("elf-truncated", "its dynamic segment cannot be parsed whole")
     isa, build_id = _notes(binary, lief)
-    return _Named(
-        soname=_last(found, elf.DT_SONAME),
-        needed=tuple(found.get(elf.DT_NEEDED, ())),
-        rpath=_last(found, elf.DT_RPATH),
-        runpath=_last(found, elf.DT_RUNPATH),
-        filters=tuple(found.get(elf.DT_FILTER, ())),
-        auxiliaries=tuple(found.get(elf.DT_AUXILIARY, ())),
-        x86_isa_needed=isa,
-        build_id=build_id,
-    )
+    return {
+        "soname": _last(found, elf.DT_SONAME),
+        "needed": tuple(found.get(elf.DT_NEEDED, ())),
+        "rpath": _last(found, elf.DT_RPATH),
+        "runpath": _last(found, elf.DT_RUNPATH),
+        "filters": tuple(found.get(elf.DT_FILTER, ())),
+        "auxiliaries": tuple(found.get(elf.DT_AUXILIARY, ())),
+        "x86_isa_needed": isa,
+        "build_id": build_id,
+    }
 
 
 def _last(found: Mapping[int, list[str]], tag: int) -> str | None:
