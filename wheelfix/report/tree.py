@@ -17,6 +17,8 @@ SCHEMA = "wheelfix/tree/1"
 _STYLES = {"missing": "bold red", "external": "yellow", "host": "dim"}
 _WORDS = {"rpath": "RPATH", "runpath": "RUNPATH", "ld-library-path": "LD_LIBRARY_PATH"}
 
+_INDENT = 4  # columns by which a branch stands to the right of what it hangs on
+
 #: The machine (its platform tag) and what is loaded on it.
 Scenery = Sequence[tuple[str, Sequence[Load]]]
 
@@ -29,10 +31,12 @@ def as_json(scenery: Scenery) -> str:
 
 
 def as_text(scenery: Scenery, *, width: int = 80, colour: bool = False) -> str:
-    """A tree for each root, with the reason at each edge; what stands in the tree already is not drawn twice."""
+    """A tree for each root, with the reason at each edge; what stands in the tree already is not drawn twice.
+
+    Branches that would stand further right than half the width are drawn below, in a tree of their own.
+    """
     from rich.console import Console
     from rich.text import Text
-    from rich.tree import Tree
 
     console = Console(
         file=io.StringIO(), width=width, force_terminal=colour, color_system="standard" if colour else None
@@ -40,9 +44,8 @@ def as_text(scenery: Scenery, *, width: int = 80, colour: bool = False) -> str:
     for tag, loads in scenery:
         console.print(Text(f"on {plain(tag)}", style="dim"))
         for load in loads:
-            drawn = Tree(Text(plain(load.root.path), style="bold", overflow="fold"))
-            _grow(drawn, load)
-            console.print(drawn)
+            for tree in _trees(load, max(1, width // 2 // _INDENT)):
+                console.print(tree)
         if not loads:
             console.print("  nothing here is loaded")
     file = console.file
@@ -65,22 +68,37 @@ def _edge(tag: str, edge: Edge) -> dict[str, Any]:
     }
 
 
-def _grow(tree: Tree, load: Load) -> None:
-    """Hang every edge under the object that asks, walking without recursion: closures can be deep."""
+def _trees(load: Load, deepest: int) -> list[Tree]:
+    """Hang every edge under the object that asks, walking without recursion: closures can be deep.
+
+    A branch at ``deepest`` starts a tree of its own, which follows.
+    """
     from rich.text import Text
+    from rich.tree import Tree
+
+    def headed(path: str) -> Tree:
+        return Tree(Text(plain(path), style="bold", overflow="fold"))
 
     by_object: dict[str, list[Edge]] = {}
     for edge in load.edges:
         by_object.setdefault(edge.object, []).append(edge)
     drawn = {load.root.path}
-    waiting = [(load.root.path, tree)]
-    for path, branch in waiting:  # grows as it goes, breadth-first like the loader
+    trees = [headed(load.root.path)]
+    waiting = [(load.root.path, trees[0], 0)]
+    for path, branch, depth in waiting:  # grows as it goes, breadth-first like the loader
         for edge in by_object.get(path, ()):
             text = Text(plain(told(edge)), style=_STYLES.get(edge.status, ""), overflow="fold")
             leaf = branch.add(text)
-            if edge.path is not None and edge.path not in drawn:
-                drawn.add(edge.path)
-                waiting.append((edge.path, leaf))
+            if edge.path is None or edge.path in drawn:
+                continue
+            drawn.add(edge.path)
+            if depth + 1 < deepest:
+                waiting.append((edge.path, leaf, depth + 1))
+            elif edge.path in by_object:
+                text.append(" ... below")
+                trees.append(headed(edge.path))
+                waiting.append((edge.path, trees[-1], 0))
+    return trees
 
 
 def told(edge: Edge) -> str:
