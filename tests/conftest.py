@@ -12,6 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+pytest.register_assert_rewrite("tests.report.renders")  # its assertions are those of the tests that call it
+
 #: What a run of the command gives: exit status, standard output, standard error.
 Ran = tuple[int, str, str]
 

@@ -67,7 +67,9 @@ def test_markdown_has_the_verdicts_first_and_then_the_findings(several: Report) 
     assert "| warning | rpath-dead | pkg/\\_ext.so | an entry leads nowhere | Remove it. |" in lines
 
 
-@pytest.mark.parametrize("text", ["a|b", "<img src=x>", "[x](http://y)", "`x`", "a\nb", "@someone", "*x*"])
+@pytest.mark.parametrize(
+    "text", ["a|b", "<img src=x>", "[x](http://y)", "`x`", "a\nb", "@someone", "*x*", "https://y", "WWW.y.z"]
+)
 def test_a_name_is_no_markdown(text: str) -> None:
     rendered = markdown.render(_one(text))
     assert text not in rendered

@@ -59,6 +59,17 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.text).split())
 
 
+def loads_nothing(page: Page) -> None:
+    """No attribute and no style makes a browser fetch or run anything."""
+    for tag, attributes in page.elements:
+        for name in ("src", "href", "action", "srcset", "poster", "data", "formaction", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:,")), (tag, attributes)
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
+    for style in page.sources["style"]:
+        assert "url(" not in style
+        assert "@import" not in style
+
+
 def unpacked(block: str) -> Any:
     return json.loads(zlib.decompress(base64.b64decode(block)))
 
@@ -140,13 +151,7 @@ def test_data_of_a_wheel_cannot_end_their_block() -> None:
 def test_nothing_is_loaded_from_anywhere(several: Report) -> None:
     text = html.render(several, RULES, [Blocks(packed({}), packed([])), None, None])
     page = Page(text)
-    for tag, attributes in page.elements:
-        for name in ("src", "href", "action", "srcset", "poster", "data", "formaction", "xlink:href"):
-            assert (attributes.get(name) or "#").startswith(("#", "data:,")), (tag, attributes)
-        assert not any(name.startswith("on") or name == "style" for name in attributes)
-    for style in page.sources["style"]:
-        assert "url(" not in style
-        assert "@import" not in style
+    loads_nothing(page)
     for script in page.sources["script"]:
         for word in (
             "fetch(",

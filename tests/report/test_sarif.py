@@ -24,8 +24,12 @@ MISSING = Finding("needed-missing", "error", "libx.so.1 is not found", "demo/_ex
 
 
 def run_of(report: Report) -> dict[str, Any]:
+    return run_in(sarif.render(report, RULES))
+
+
+def run_in(text: str) -> dict[str, Any]:
     """The one run of the log, after the log was held against the schema."""
-    log = json.loads(sarif.render(report, RULES))
+    log = json.loads(text)
     problems = [
         f"{e.json_path}: {e.message}"
         for e in Draft4Validator(SCHEMA, format_checker=FormatChecker()).iter_errors(log)

@@ -36,5 +36,10 @@ def _findings(wheel: WheelReport) -> str:
 
 
 def cell(text: str) -> str:
-    """Text for a cell of a table, in which nothing is markup: names from strangers make no links, mentions or HTML."""
-    return re.sub(r"([\\`*_\[\]<>|#~!&$])", r"\\\1", plain(text)).replace("@", "&#64;")
+    """Text for a cell of a table, in which nothing is markup: names from strangers make no links, mentions or HTML.
+
+    ``://`` and ``www.`` alone begin a link on GitHub (GitHub Flavored Markdown, "Autolinks (extension)").
+    """
+    return re.sub(r"([\\`*_\[\]<>|#~!&$]|:(?=//)|(?<=www)\.)", r"\\\1", plain(text), flags=re.I).replace(
+        "@", "&#64;"
+    )
