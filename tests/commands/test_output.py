@@ -9,6 +9,8 @@ import struct
 import subprocess
 import sys
 import termios
+import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,58 @@ def test_text_is_as_wide_as_the_terminal(sample_wheels: Path, columns: int) -> N
     prose = [line for line in lines if line.startswith("      ") and "/" not in line]
     assert max(map(len, prose)) <= columns
     assert max(map(len, prose)) > columns - 16  # it is used, too
+
+
+#: Each command that tells people something of wheels; SICK and SOUND stand for two of them.
+TOLD = {
+    "verify": ["verify", "-v", "SICK"],
+    "several": ["verify", "SICK", "SOUND"],
+    "show": ["show", "SICK"],
+    "tree": ["tree", "SOUND"],
+    "symbols": ["symbols", "SOUND"],
+    "diff": ["diff", "SICK", "SOUND"],
+    "plan": ["repair", "-v", "--dry-run", "SOUND"],
+    "blocked": ["repair", "--dry-run", "SICK"],
+    "explain": ["explain", "needed-missing"],
+    "rules": ["explain"],
+    "policies": ["policy", "list"],
+    "policy": ["policy", "show", "executorch-cuda"],
+}
+
+
+@pytest.mark.parametrize("case", TOLD)
+def test_a_terminal_of_40_columns_gets_every_letter(sample_wheels: Path, case: str) -> None:
+    """Lines break elsewhere, columns may stand below each other; nothing is cut off, left out or replaced by dots."""
+    wheels = {"SICK": "sample_helper_missing-*", "SOUND": "sample_healthy-*"}
+    command = [str(next(sample_wheels.glob(wheels[w]))) if w in wheels else w for w in TOLD[case]]
+    wide, narrow = (on_terminal(n, *command, env={"NO_COLOR": "1"}) for n in (250, 40))
+    assert "Traceback" not in narrow
+    assert "…" not in narrow
+    assert letters(narrow) == letters(wide)
+
+
+def letters(seen: str) -> Counter[str]:
+    """The letters and digits that stay on the terminal: what stood on a line before it was erased is gone."""
+    lasting = "".join(line.rpartition("\r\x1b[K")[2] for line in seen.replace("\r\n", "\n").split("\n"))
+    return Counter(c for c in lasting if c.isalnum())
+
+
+def test_what_is_being_done_fits_on_a_line_and_leaves_it(sample_wheels: Path) -> None:
+    """Of a line that wraps only the last row could be taken back."""
+    seen = on_terminal(40, "repair", "--dry-run", next(sample_wheels.glob("sample_healthy-*")))
+    stages = seen.split("\r\x1b[K")[1:-1]
+    assert stages
+    assert all(stage.endswith(" ...") and "sample" in stage for stage in stages if stage)
+    assert max(map(len, stages)) < 40
+
+
+def test_a_name_is_made_plain_while_its_wheel_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x\x1b[2J\ny-1.0-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x-1.0.dist-info/WHEEL", "")
+    seen = on_terminal(200, "repair", "--dry-run", path)
+    assert "\x1b[2J" not in seen
+    assert "x\\x1b[2J\\ny-1.0-" in seen.partition("reading")[0]
 
 
 @pytest.mark.parametrize("command", [["explain", "needed-missing"], ["--help"]])

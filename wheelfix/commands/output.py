@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wheelfix.commands.options import UsageError
+from wheelfix.report.escape import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,18 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
         watcher.join()
         if time.monotonic() - start > 1:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def tell_for_now(name: str, doing: str) -> None:
+    """On a terminal's standard error, one line that the next call replaces; nothing elsewhere.
+
+    The name is cut where both do not fit: of a line that wraps, only the last row could be taken back.
+    """
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        return
+    columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    line = plain(name)[: max(columns - 1 - len(doing), 0)] + doing
+    print(f"\r\x1b[K{line[: columns - 1]}", end="", file=sys.stderr, flush=True)
 
 
 def write(text: str, path: Path | None = None) -> None:

@@ -127,6 +127,7 @@ def _one(
     options: argparse.Namespace,
 ) -> Done | Blocked:
     from wheelfix.audit import for_wheel
+    from wheelfix.commands.output import tell_for_now
     from wheelfix.repair.buildhost import finder
     from wheelfix.repair.owner import owner
     from wheelfix.repair.work import repair
@@ -135,15 +136,13 @@ def _one(
     folder = None if options.dry_run else options.wheel_dir
 
     def say(stage: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\x1b[K{path.name}: {stage} ...", end="", file=sys.stderr, flush=True)
+        tell_for_now(path.name, f": {stage} ...")
 
     try:
         search = finder(os.environ, options.ldpaths)
         return repair(path, folder, setting, wishes, writing, search, owner, say)
     finally:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        tell_for_now("", "")
 
 
 def _tell(path: Path, outcome: Done | Blocked, options: argparse.Namespace) -> None:
