@@ -289,10 +289,10 @@ def _places(subject: Subject) -> Iterator[Finding]:
 
 
 def _modes(subject: Subject) -> Iterator[Finding]:
-    for member in subject.wheel.elves:
+    for member, elf in subject.wheel.objects:
         lost = member.mode is not None and not member.mode & 0o111
         # Installers make files of the scripts scheme executable themselves.
-        if lost and member.scheme != "scripts" and member.elf is not None and member.elf.is_program:
+        if lost and member.scheme != "scripts" and elf.is_program:
             yield EXEC_BIT.finding(
                 f"{member.path} is a program, but its mode in the archive is {member.mode:04o}:"
                 " starting it fails with EACCES",
@@ -303,18 +303,18 @@ def _modes(subject: Subject) -> Iterator[Finding]:
 
 def _copies(subject: Subject) -> Iterator[Finding]:
     """Equal libraries with a SONAME: links that became copies. Equal programs or modules split no state."""
-    same: dict[str, list[Member]] = {}
-    for member in subject.wheel.elves:
-        if member.elf is not None and member.elf.soname is not None and member.sha256:
-            same.setdefault(member.sha256, []).append(member)
+    same: dict[str, list[tuple[Member, str]]] = {}
+    for member, elf in subject.wheel.objects:
+        if elf.soname is not None and member.sha256:
+            same.setdefault(member.sha256, []).append((member, elf.soname))
     for members in same.values():
         if len(members) > 1:
-            names = [m.path for m in members]
-            soname = members[0].elf.soname if members[0].elf else None
+            names = [m.path for m, _ in members]
+            first, soname = members[0]
             yield DUPLICATE_ELF.finding(
                 f"{', '.join(names)} are the same file (SONAME {soname}): a process that opens two of them has"
                 " the library's state twice",
                 member=names[0],
                 library=soname,
-                evidence={"members": names, "size": members[0].size},
+                evidence={"members": names, "size": first.size},
             )

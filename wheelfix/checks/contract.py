@@ -152,7 +152,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _objects(subject: Subject, pattern: str) -> list[tuple[Member, ElfFacts]]:
-    return [(m, m.elf) for m in subject.wheel.elves if m.elf is not None and matches_path(m.path, pattern)]
+    return [(m, elf) for m, elf in subject.wheel.objects if matches_path(m.path, pattern)]
 
 
 def _nobody(subject: Subject, rule: Rule, pattern: str, key: str) -> Iterator[Finding]:
@@ -325,10 +325,10 @@ def _sole(subject: Subject, contract: SymbolContract) -> Iterator[Finding]:
             policy=contract.key,
         )
     for wheel in (subject.wheel, *subject.given):
-        for member in wheel.elves:
-            if member.elf is None or (wheel is subject.wheel and matches_path(member.path, contract.object)):
+        for member, elf in wheel.objects:
+            if wheel is subject.wheel and matches_path(member.path, contract.object):
                 continue
-            for symbol in _matching(member.elf, contract.symbol, defined=True):
+            for symbol in _matching(elf, contract.symbol, defined=True):
                 whose = "" if wheel is subject.wheel else f" of {wheel.name}"
                 yield SOLE_DEFINER.finding(
                     f"{member.path}{whose} defines {symbol.name}, which only {contract.object} may define",
@@ -357,9 +357,8 @@ def _registered(subject: Subject) -> Iterator[Finding]:
 
 def _paths(subject: Subject) -> Iterator[Finding]:
     for rule in subject.policy.rpaths:
-        for member in subject.wheel.elves:
-            elf = member.elf
-            if elf is None or not elf.dynamic or not matches_any(member.path, rule.objects):
+        for member, elf in subject.wheel.objects:
+            if not elf.dynamic or not matches_any(member.path, rule.objects):
                 continue
             has = [e for e in elements(elf.runpath if elf.runpath is not None else elf.rpath, "glibc") if e]
             for entry in rule.required:

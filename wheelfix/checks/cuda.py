@@ -13,7 +13,7 @@ from typing import Literal
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.elf import ElfFacts
-from wheelfix.model.finding import Finding, Severity
+from wheelfix.model.finding import Finding
 from wheelfix.model.policy import Cuda
 from wheelfix.model.resolution import Load
 
@@ -104,12 +104,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _architectures(subject: Subject) -> Iterator[Finding]:
     cuda = subject.policy.cuda
-    severity: Severity = "error" if cuda is not None else "info"
-    key = cuda.key if cuda is not None else None
-    for member in subject.wheel.elves:
-        facts = member.elf
-        if facts is None:
-            continue
+    for member, facts in subject.wheel.objects:
         cubins = _of(facts, "cubin")
         ptx = _of(facts, "ptx")
         if not cubins and not ptx:
@@ -120,16 +115,14 @@ def _architectures(subject: Subject) -> Iterator[Finding]:
                 yield ARCH_MISSING.finding(
                     f"{member.path} holds no device code for {lacking}; it has {_listed(cubins)}",
                     member=member.path,
-                    severity=severity,
-                    policy=f"{key}.architectures",
+                    policy=f"{cuda.key}.architectures",
                     evidence=evidence,
                 )
             for extra in sorted(set(cubins) - set(cuda.architectures), key=_number):
                 yield ARCH_UNEXPECTED.finding(
                     f"{member.path} holds device code for {extra}, which the policy does not list",
                     member=member.path,
-                    severity=severity,
-                    policy=f"{key}.architectures",
+                    policy=f"{cuda.key}.architectures",
                     evidence=evidence,
                 )
         yield from _ptx(member.path, cubins, ptx, cuda, evidence)

@@ -133,13 +133,11 @@ _RUNTIME = (*_CXX, *_GCC)
 def check(subject: Subject) -> Iterator[Finding]:
     """The runtime rules: those that the tables alone decide, then those that rest on bindings."""
     core, internals = core_symbols(subject), _internals(subject)
-    for member in subject.wheel.elves:
-        if member.elf is None:
-            continue
+    for member, elf in subject.wheel.objects:
         entry = entry_for(subject, member.path)
-        yield from _dynamic(member.path, member.elf, entry)
-        yield from _own_copy(member.path, member.elf, entry, core, internals)
-        yield from _bundled(subject, member.path, member.elf)
+        yield from _dynamic(member.path, elf, entry)
+        yield from _own_copy(member.path, elf, entry, core, internals)
+        yield from _bundled(subject, member.path, elf)
     for scene in subject.scenes:
         yield from _missing(subject, scene)
         yield from _borrowed(subject, scene)

@@ -80,9 +80,8 @@ def check(subject: Subject) -> Iterator[Finding]:
         if load.root.elf is not None and not load.root.elf.is_program
         for node in load.scope
     }
-    for member in subject.wheel.elves:
-        facts = member.elf
-        if facts is None or not facts.dynamic:
+    for member, facts in subject.wheel.objects:
+        if not facts.dynamic:
             continue
         stack = _stack(facts, any(s.platform.libc == "glibc" for s in subject.scenes))
         if stack is not None and not facts.is_program:

@@ -188,11 +188,10 @@ def check(subject: Subject) -> Iterator[Finding]:
         for (member, library), want in wants.items():
             yield from _judged(subject, scene, member, library, want)
         yield from _unused(subject, scene, wants)
-    for wheel_member in subject.wheel.elves:
-        needed = wheel_member.elf.needed if wheel_member.elf else ()
-        for library in dict.fromkeys(n for n in needed if needed.count(n) > 1):
+    for wheel_member, elf in subject.wheel.objects:
+        for library in dict.fromkeys(n for n in elf.needed if elf.needed.count(n) > 1):
             yield DUPLICATE.finding(
-                f"{wheel_member.path} lists {library} {needed.count(library)} times in DT_NEEDED",
+                f"{wheel_member.path} lists {library} {elf.needed.count(library)} times in DT_NEEDED",
                 member=wheel_member.path,
                 library=library,
             )
@@ -296,10 +295,10 @@ def _holders(subject: Subject, library: str) -> list[Node]:
     found: list[Node] = []
     for wheel in (subject.wheel, *subject.given):
         for by_name in (True, False):
-            for member in wheel.elves:
+            for member, elf in wheel.objects:
                 same = member.path.rpartition("/")[2] == library
-                if by_name == same and (same or (member.elf and member.elf.soname == library)):
-                    found.append(Node(member.path, member.path, member.elf))
+                if by_name == same and (same or elf.soname == library):
+                    found.append(Node(member.path, member.path, elf))
     return found
 
 
@@ -356,7 +355,7 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
 
 
 def _exclusions(subject: Subject) -> Iterator[Finding]:
-    needed = sorted({n for m in subject.wheel.elves if m.elf for n in m.elf.needed})
+    needed = sorted({n for _, elf in subject.wheel.objects for n in elf.needed})
     for pattern in subject.exclude:
         if not any(matches_name(n, pattern) for n in needed):
             close = difflib.get_close_matches(pattern, needed, 1, 0.6)

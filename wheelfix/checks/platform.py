@@ -135,15 +135,13 @@ _EF_ARM_HARD = 0x400
 
 def check(subject: Subject) -> Iterator[Finding]:
     """Every object against every platform of the file name, each apart."""
-    for member in subject.wheel.elves:
-        if member.elf is None:
-            continue
-        yield from _machine(subject, member, member.elf)
-        yield from _versions(subject, member, member.elf)
-        yield from _denied(subject, member, member.elf)
-        yield from _isa(subject, member, member.elf)
-        yield from _libpython(member, member.elf)
-        yield from _pages(member, member.elf)
+    for member, elf in subject.wheel.objects:
+        yield from _machine(subject, member, elf)
+        yield from _versions(subject, member, elf)
+        yield from _denied(subject, member, elf)
+        yield from _isa(subject, member, elf)
+        yield from _libpython(member, elf)
+        yield from _pages(member, elf)
     yield from _libc(subject)
 
 
@@ -263,7 +261,7 @@ def _too_new(
 def _sonames(subject: Subject) -> frozenset[str]:
     """Libraries that the wheel or what was given brings: their versions are their own."""
     wheels = (subject.wheel, *subject.given)
-    return frozenset(m.elf.soname for w in wheels for m in w.elves if m.elf and m.elf.soname)
+    return frozenset(elf.soname for w in wheels for _, elf in w.objects if elf.soname)
 
 
 def _machine(subject: Subject, member: Member, elf: ElfFacts) -> Iterator[Finding]:
@@ -287,11 +285,9 @@ def _machine(subject: Subject, member: Member, elf: ElfFacts) -> Iterator[Findin
 
 def _libc(subject: Subject) -> Iterator[Finding]:
     users: dict[str, list[str]] = {"glibc": [], "musl": []}
-    for member in subject.wheel.elves:
-        if member.elf is None:
-            continue
-        interpreter = (member.elf.interpreter or "").rpartition("/")[2]
-        names = (*member.elf.needed, interpreter)
+    for member, elf in subject.wheel.objects:
+        interpreter = (elf.interpreter or "").rpartition("/")[2]
+        names = (*elf.needed, interpreter)
         if any(_MUSL.fullmatch(n) for n in names):
             users["musl"].append(member.path)
         if "libc.so.6" in names or interpreter.startswith(("ld-linux", "ld64.so")):

@@ -64,9 +64,8 @@ def _clashes(subject: Subject) -> Iterator[Finding]:
     loadable = {n.path for scene in subject.scenes for load in scene.loads for n in load.scope}
     by_soname: dict[str, list[tuple[WheelFacts, Member]]] = {}
     for wheel in (subject.wheel, *subject.given):
-        for member in wheel.elves:
-            elf = member.elf
-            if elf is None or elf.soname is None or elf.is_program or not member.sha256:
+        for member, elf in wheel.objects:
+            if elf.soname is None or elf.is_program or not member.sha256:
                 continue
             if wheel is subject.wheel and subject.scenes and member.path not in loadable:
                 continue
@@ -75,9 +74,7 @@ def _clashes(subject: Subject) -> Iterator[Finding]:
             by_soname.setdefault(elf.soname, []).append((wheel, member))
     # A library that is only ever opened by its path is never taken for another of its SONAME (dl-load.c,
     # _dl_map_object compares the name that is asked for).
-    asked = {
-        n for wheel in (subject.wheel, *subject.given) for m in wheel.elves if m.elf for n in m.elf.needed
-    }
+    asked = {n for wheel in (subject.wheel, *subject.given) for _, elf in wheel.objects for n in elf.needed}
     for soname, holders in by_soname.items():
         if soname not in asked:
             continue
@@ -130,10 +127,7 @@ def _dlopen(subject: Subject) -> Iterator[Finding]:
             if member.elf is not None and member.elf.soname is not None:
                 supplied.add(member.elf.soname)
     promised = {name for p in subject.platforms for name in p.libraries}
-    for member in subject.wheel.elves:
-        elf = member.elf
-        if elf is None:
-            continue
+    for member, elf in subject.wheel.objects:
         stems = [name.partition(".so")[0] for name in elf.library_names]
         for name in elf.library_names:
             if name in supplied or name in promised or name in elf.needed or name == elf.soname:

@@ -45,7 +45,7 @@ def check(subject: Subject) -> Iterator[Finding]:
     if promised is None:
         return
     tag, version = promised
-    specific = {m.path for m in subject.wheel.elves if m.elf and m.elf.python_modules and _suffix(m.path)}
+    specific = {m.path for m, elf in subject.wheel.objects if elf.python_modules and _suffix(m.path)}
     paths = {m.path for m in subject.wheel.members}
     for path in sorted(specific):
         stem = path[: -len(_suffix(path)) - len("..so")]

@@ -97,10 +97,9 @@ RULES = (EMPTY, ABSOLUTE, DEAD, DATA_SCHEME, LOAD_ORDER)
 
 def check(subject: Subject) -> Iterator[Finding]:
     """The entries of each object, then how each library of each root was found."""
-    for member in subject.wheel.elves:
-        if member.elf is not None:
-            for path in (member.elf.rpath, member.elf.runpath):
-                yield from _entries(member.path, path)
+    for member, elf in subject.wheel.objects:
+        for path in (elf.rpath, elf.runpath):
+            yield from _entries(member.path, path)
     for scene in subject.scenes:
         yield from _dead(subject, scene)
         for load in scene.loads:
@@ -131,10 +130,8 @@ def _dead(subject: Subject, scene: Scene) -> Iterator[Finding]:
     """Entries inside the wheel that lead to no folder; the folders of absent distributions are unknown."""
     lost = {(e.object) for load in scene.loads for e in load.edges if e.status == "missing"}
     provided = {posixpath.normpath(f"{SITE}/{p.path}") for p in subject.policy.providers}
-    for member in subject.wheel.elves:
-        if member.elf is None:
-            continue
-        path = member.elf.runpath if member.elf.runpath is not None else member.elf.rpath
+    for member, elf in subject.wheel.objects:
+        path = elf.runpath if elf.runpath is not None else elf.rpath
         origin = posixpath.dirname(location_of(member.path))
         for entry in elements(path, scene.world.libc):
             folder = expanded(entry, origin, scene.world) if "ORIGIN" in entry else None

@@ -60,3 +60,8 @@ class WheelFacts:
     def elves(self) -> tuple[Member, ...]:
         """The members that are readable ELF objects."""
         return tuple(m for m in self.members if m.elf is not None)
+
+    @property
+    def objects(self) -> tuple[tuple[Member, ElfFacts], ...]:
+        """The same, each with its facts."""
+        return tuple((m, m.elf) for m in self.members if m.elf is not None)
