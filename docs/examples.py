@@ -7,13 +7,12 @@ import io
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from faults import (
     SAMPLES,
-    Change,
+    Example,
     archive,
     copied,
     in_turn,
@@ -24,24 +23,9 @@ from faults import (
     second,
     without_crc,
 )
+from objects import OBJECTS
 
 from wheelfix.cli import main
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A sample wheel, what is done to it, and how it is judged."""
-
-    sample: str = "healthy"
-    options: tuple[str, ...] = ()
-    policy: str = ""  # the tables of policy.toml; empty: no policy
-    change: Change | None = None
-    lists: bool = True  # RECORD is made true after the change
-    raw: Callable[[bytes], bytes] | None = None  # a change of the archive's own bytes
-    name: Callable[[str], str] = str  # a change of the file's name
-    modes: tuple[tuple[str, int], ...] = ()  # file modes of members, by the ending of the name
-    method: int = zipfile.ZIP_DEFLATED
-    done: str = ""  # the change in words
 
 
 @contextlib.contextmanager
@@ -237,6 +221,18 @@ EXAMPLES: dict[str, Example] = {
         ),
         done="`libhelper.so` was moved to the `data` scheme, and the module's RUNPATH leads there.",
     ),
+    "zip-local-central": Example(
+        raw=lambda data: data.replace(b"__init__.py", b"__main__.py", 1),
+        done="The first entry calls its file `__main__.py`, the directory at the end calls it `__init__.py`.",
+    ),
+    "soname-clash": Example(
+        change=in_turn(
+            lambda m: [*m, *((n.replace(_P, f"{_P}old/"), d) for n, d in m if n.endswith(".so"))],
+            replaced("old/libhelper.so", lambda d: d + b"\0"),
+        ),
+        done="A second package holds the module and another build of `libhelper.so`.",
+    ),
+    **OBJECTS,
 }
 
 

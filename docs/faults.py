@@ -11,6 +11,7 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from wheelfix.elf.edit import find_patchelf
@@ -20,6 +21,22 @@ SAMPLES = Path(__file__).resolve().parents[1] / "sample_wheels"
 #: The members of a wheel: name and bytes, in the order of the archive; names may repeat.
 Members = list[tuple[str, bytes]]
 Change = Callable[[Members], Members]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A sample wheel, what is done to it, and how it is judged."""
+
+    sample: str = "healthy"
+    options: tuple[str, ...] = ()
+    policy: str = ""  # the tables of policy.toml; empty: no policy
+    change: Change | None = None
+    lists: bool = True  # RECORD is made true after the change
+    raw: Callable[[bytes], bytes] | None = None  # a change of the archive's own bytes
+    name: Callable[[str], str] = str  # a change of the file's name
+    modes: tuple[tuple[str, int], ...] = ()  # file modes of members, by the ending of the name
+    method: int = zipfile.ZIP_DEFLATED
+    done: str = ""  # the change in words
 
 
 def patched(*arguments: str, member: str = "_ext.abi3.so") -> Change:
@@ -85,7 +102,12 @@ def in_turn(*changes: Change) -> Change:
 
 def copied(name: str) -> Change:
     """A copy of the helper library under another name."""
-    return lambda m: [*m, (f"sample_healthy/{name}", next(d for n, d in m if n.endswith("libhelper.so")))]
+    return lambda m: added(name, next(d for n, d in m if n.endswith("libhelper.so")))(m)
+
+
+def added(name: str, data: bytes) -> Change:
+    """A member more, in the package of the healthy sample."""
+    return lambda members: [*members, (f"sample_healthy/{name}", data)]
 
 
 def second(name: str, *arguments: str) -> Change:

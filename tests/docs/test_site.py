@@ -62,6 +62,13 @@ def test_every_rule_has_a_page_and_no_page_is_left_over() -> None:
     assert pages_in(DOCS / "rules") == {f"{rule}.md" for rule in RULES} | {"index.md"}
 
 
+def test_every_rule_but_that_of_bugs_shows_what_the_tool_prints() -> None:
+    silent = {
+        r for r in RULES if "## What wheelfix prints" not in (DOCS / "rules" / f"{r}.md").read_text("utf-8")
+    }
+    assert silent == {"internal-error"}
+
+
 def test_every_page_is_in_the_site_and_reached_from_its_navigation(site: Path) -> None:
     start = (site / "index.html").read_text("utf-8")
     reached = {h.removesuffix(".html") for h in re.findall(r'href="([^"#:]+\.html)"', start)}
