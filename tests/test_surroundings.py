@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.elf.conftest import make_elf
 from tests.test_audit import wheel
 
@@ -100,6 +102,13 @@ def test_a_patchelf_that_does_not_work_blocks_the_repair(
 # Inputs that cannot be read.
 
 
+def as_anybody() -> list[str]:
+    """What stands before a command so that it heeds modes: root, which may read and write everything, does not."""
+    if os.geteuid() != 0:
+        return []
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
+
+
 @pytest.mark.parametrize("command", ["verify", "show", "tree", "symbols", "repair"])
 @pytest.mark.parametrize("kind", ["folder", "fifo", "dangling", "circle", "device"])
 def test_what_is_no_file_is_status_3_at_once(wheelfix: Run, tmp_path: Path, command: str, kind: str) -> None:
@@ -119,9 +128,7 @@ def test_what_is_no_file_is_status_3_at_once(wheelfix: Run, tmp_path: Path, comm
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
 def test_a_file_that_may_not_be_read_is_status_3(path: Path) -> None:
     path.chmod(0)
-    command = [sys.executable, "-m", "wheelfix", "verify", str(path)]
-    if os.geteuid() == 0:  # which may read everything, but for this
-        command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all", *command]
+    command = [*as_anybody(), sys.executable, "-m", "wheelfix", "verify", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "Permission denied" in done.stdout + done.stderr
@@ -141,6 +148,63 @@ def test_members_of_any_name_in_the_c_locale(wheelfix: Run, tmp_path: Path, memb
         assert (done.returncode, done.stderr) == (1, b"")
 
 
+#: A space, quotes, what a shell and a pattern would read, an option, a newline, an escape, non-ASCII letters, and a
+#: byte that is no UTF-8.
+FOLDERS = {
+    "space": "a b",
+    "quote": "it's",
+    "quotes": '"a"',
+    "shell": "$(x) `y` & *?[a] %s {}",  # no semicolon: ld.so divides LD_LIBRARY_PATH at it, as at a colon
+    "option": "-w",
+    "newline": "a\nb",
+    "escape": "a\x1b[2Jb",
+    "umlaut": "größe",
+    "script": "日本語 🐍",
+    "bytes": "a\udcffb",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "locale"),
+    [*((kind, "C") for kind in FOLDERS), ("umlaut", "C.UTF-8"), ("script", "C.UTF-8"), ("bytes", "C.UTF-8")],
+)
+def test_folders_of_any_name_hold_wheels_and_take_them(
+    tmp_path: Path, to_graft: tuple[list[str], dict[str, str]], kind: str, locale: str
+) -> None:
+    """In the input's folder, the library's on the build host, the output's, and of the report."""
+    (_, _, _, source), environment = to_graft
+    folder = tmp_path / FOLDERS[kind]
+    folder.mkdir()
+    shutil.move(source, folder)
+    shutil.move(environment["LD_LIBRARY_PATH"], folder)
+    plain = {k: v for k, v in os.environ.items() if k not in ("PYTHONIOENCODING", "PYTHONUTF8", "LC_CTYPE")}
+    env = {**plain, "LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    def run(*arguments: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "wheelfix", *arguments]
+        search = f"{FOLDERS[kind]}/host"
+        given = {**env, "LD_LIBRARY_PATH": search, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, capture_output=True, cwd=tmp_path, env=given, check=False)
+        said = (done.stdout + done.stderr).decode("utf-8", "surrogateescape")
+        assert "Traceback" not in said
+        assert "\x1b" not in said
+        return done.returncode, said
+
+    path = f"./{FOLDERS[kind]}/{Path(source).name}"
+    report = f"./{FOLDERS[kind]}/report.json"
+    status, said = run("verify", "--format", "json", "-o", report, path)
+    assert status == 1, said
+    assert json.loads((tmp_path / report).read_text())["wheels"][0]["verdict"] == "fail"
+
+    status, said = run("repair", "-w", f"./{FOLDERS[kind]}/out", path)
+    assert status == 0, said
+    (repaired,) = (folder / "out").iterdir()
+    status, said = run("verify", f"./{FOLDERS[kind]}/out/{repaired.name}")
+    assert status == 0, said
+    assert len(said.splitlines()) < 4  # a newline in a name is told, not written
+    assert {f.name for f in folder.iterdir()} == {"host", "out", "report.json", Path(source).name}
+
+
 # Home, terminal, pipe, signal.
 
 
@@ -150,6 +214,26 @@ def test_no_home_is_needed(path: Path, home: str | None) -> None:
     command = [sys.executable, "-m", "wheelfix", "verify", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+def test_a_home_that_cannot_be_written_is_not_missed(
+    tmp_path: Path, to_graft: tuple[list[str], dict[str, str]]
+) -> None:
+    arguments, environment = to_graft
+    home = tmp_path / "home"
+    home.mkdir(mode=0o555)
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), **environment}
+    for command in (["verify", arguments[-1]], arguments):
+        done = subprocess.run(
+            [*as_anybody(), sys.executable, "-m", "wheelfix", *command],
+            capture_output=True,
+            text=True,
+            env=env,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (int(command[0] == "verify"), ""), done.stdout
+    assert os.listdir(home) == []
 
 
 def test_head_takes_one_line_and_nobody_complains(path: Path) -> None:
