@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wheelfix.checks.linkflags import blocks
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.finding import Finding
@@ -158,9 +159,16 @@ ELF_IN_PURELIB = Rule(
     ),
     fix=(
         "Tell the backend that the wheel is not pure:\n\n"
-        "```python\n# setup.py\nfrom setuptools.dist import Distribution\n\n"
-        "class Binary(Distribution):\n    def has_ext_modules(self):\n        return True\n\n"
-        "setup(..., distclass=Binary)\n```"
+        + blocks(
+            cmake="# pyproject.toml, with scikit-build-core: [tool.scikit-build] wheel.platlib = true\n"
+            "install(TARGETS x LIBRARY DESTINATION pkg)",
+            setuptools="from setuptools.dist import Distribution\n\n"
+            "class Binary(Distribution):\n    def has_ext_modules(self):\n        return True\n\n"
+            "setup(..., distclass=Binary)",
+            meson="py = import('python').find_installation(pure: false)",
+            bazel="py_wheel(name = 'wheel', distribution = 'pkg', version = '1.0', deps = [':pkg'],\n"
+            "         python_tag = 'cp311', abi = 'cp311', platform = 'manylinux_2_28_x86_64')",
+        )
     ),
     example="`pkg-1.0.data/purelib/pkg/libx.so` lands in /usr/lib, the extension that needs it in /usr/lib64.",
     remedy="Install the object into platlib: Root-Is-Purelib: false, and no .data/purelib for it.",

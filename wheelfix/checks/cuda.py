@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
+from wheelfix.checks.linkflags import blocks
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.elf import ElfFacts
@@ -30,8 +31,17 @@ ARCH_MISSING = Rule(
     ),
     fix=(
         "Name every architecture where the object is compiled:\n\n"
-        "```cmake\nset(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 120)\n```\n\n"
-        '```sh\nTORCH_CUDA_ARCH_LIST="8.0 9.0 12.0+PTX" pip wheel .\n```'
+        + blocks(
+            cmake="set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 120)",
+            setuptools="# with torch: TORCH_CUDA_ARCH_LIST='8.0 9.0 12.0+PTX' pip wheel .\n"
+            "CUDAExtension('pkg._ext', sources, extra_compile_args={'nvcc': [\n"
+            "    '-gencode=arch=compute_80,code=sm_80', '-gencode=arch=compute_90,code=sm_90']})",
+            meson="py.extension_module('_ext', 'kernels.cu', install: true, subdir: 'pkg', cuda_args: [\n"
+            "  '-gencode=arch=compute_80,code=sm_80', '-gencode=arch=compute_90,code=sm_90'])",
+            bazel="# with rules_cuda, in .bazelrc:\n"
+            "#   build --@rules_cuda//cuda:archs=sm_80;sm_90\n"
+            "cuda_library(name = 'kernels', srcs = ['kernels.cu'])",
+        )
     ),
     example="The policy asks for `sm_80` and `sm_90`; `pkg/_kernels.so` was built with `-arch=sm_80` only.",
     remedy="Add the architecture to the compile line of this object (-gencode, CMAKE_CUDA_ARCHITECTURES).",

@@ -45,7 +45,16 @@ STATIC = Rule(
     what="An object carries a C++ runtime of its own, and the policy says that the host's is used.",
     why="Two runtimes in one process do not share exceptions, locales or type information. Where objects pass C++ "
     "types to each other they have to use one libstdc++, the one that the tag promises.",
-    fix="Leave -static-libstdc++ and -static-libgcc out of the link line; a static library may bring them.",
+    fix="Leave -static-libstdc++ and -static-libgcc out of the link line; a static library may bring them. Then these link the "
+    "shared one:\n\n"
+    + blocks(
+        cmake="# no target_link_options(_ext PRIVATE -static-libstdc++)\n"
+        "set_target_properties(_ext PROPERTIES LINKER_LANGUAGE CXX)",
+        setuptools="Extension('pkg._ext', sources, language='c++')    # no extra_link_args=['-static-libstdc++']",
+        meson="py.extension_module('_ext', 'ext.cpp', install: true, subdir: 'pkg')    # no link_args: '-static-libstdc++'",
+        bazel="# .bazelrc: no BAZEL_LINKLIBS with -l%:libstdc++.a\n"
+        "cc_binary(name = '_ext.so', srcs = sources, linkshared = True)",
+    ),
     example="`pkg/_ext.so` needs no libstdc++ and holds `__cxa_throw` itself.",
     remedy="Link against the shared libstdc++ of the build image.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from wheelfix.checks.linkflags import link_flags
+from wheelfix.checks.linkflags import blocks, link_flags
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.elf import PT_LOAD, ElfFacts
@@ -82,7 +82,13 @@ ISA = Rule(
     ),
     fix=(
         "Compile for the baseline and choose faster code at run time (function multiversioning), or put the"
-        " library into `glibc-hwcaps/x86-64-v3/` beside a baseline one."
+        " library into `glibc-hwcaps/x86-64-v3/` beside a baseline one. For the baseline:\n\n"
+        + blocks(
+            cmake="target_compile_options(_ext PRIVATE -march=x86-64)",
+            setuptools="Extension('pkg._ext', sources, extra_compile_args=['-march=x86-64'])",
+            meson="py.extension_module('_ext', sources, install: true, subdir: 'pkg',\n  c_args: ['-march=x86-64'])",
+            bazel="cc_binary(name = '_ext.so', srcs = sources, linkshared = True, copts = ['-march=x86-64'])",
+        )
     ),
     example="`pkg/_ext.so` was linked with `-z x86-64-v3`.",
     remedy="Compile without -march=x86-64-v2/v3/v4 and link without -z x86-64-v3.",
@@ -99,7 +105,14 @@ LIBPYTHON = Rule(
     ),
     fix=(
         "Do not link extension modules against Python:\n\n"
-        "```cmake\nfind_package(Python COMPONENTS Development.Module)\npython_add_library(_ext MODULE ext.c)\n```"
+        + blocks(
+            cmake="find_package(Python COMPONENTS Development.Module)    # not Development, Development.Embed\n"
+            "python_add_library(_ext MODULE ext.c)",
+            setuptools="Extension('pkg._ext', sources)    # no libraries=['python3.11']",
+            meson="py.extension_module('_ext', sources)    # no py.dependency(embed: true)",
+            bazel="cc_binary(name = '_ext.so', srcs = sources, linkshared = True,\n"
+            "          deps = ['@rules_python//python/cc:current_py_cc_headers'])    # not current_py_cc_libs",
+        )
     ),
     example="`pkg/_ext.so` lists `libpython3.11.so.1.0` in DT_NEEDED.",
     remedy="Link the extension without -lpython; wheelfix repair removes the entry from extensions.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from wheelfix.checks.linkflags import blocks
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.finding import Finding
@@ -44,7 +45,14 @@ OPENMP = Rule(
         "Each has its own threads: cores are used twice, settings reach only one of them, and some pairs"
         " (libiomp5 with libgomp) stop with an error or deadlock."
     ),
-    fix="Build all parts against one OpenMP runtime, and ship it once.",
+    fix="Build all parts with one compiler, so against one OpenMP runtime, and ship it once:\n\n"
+    + blocks(
+        cmake="find_package(OpenMP REQUIRED)\ntarget_link_libraries(_ext PRIVATE OpenMP::OpenMP_CXX)",
+        setuptools="Extension('pkg._ext', sources,\n          extra_compile_args=['-fopenmp'], extra_link_args=['-fopenmp'])",
+        meson="py.extension_module('_ext', sources, install: true, subdir: 'pkg',\n  dependencies: dependency('openmp'))",
+        bazel="cc_binary(name = '_ext.so', srcs = sources, linkshared = True,\n"
+        "          copts = ['-fopenmp'], linkopts = ['-fopenmp'])",
+    ),
     example="`pkg/_a.so` loads `libgomp.so.1`, `pkg/_b.so` loads `libiomp5.so`.",
     remedy="Link all objects against the same OpenMP runtime.",
 )

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 
+from wheelfix.checks.linkflags import blocks
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.finding import Finding
@@ -23,11 +24,15 @@ VIOLATION = Rule(
     "does not look for `_ext.cpython-311-x86_64-linux-gnu.so`: the import fails with ModuleNotFoundError.",
     fix="Define `Py_LIMITED_API` as the oldest version that is promised, in every source file, and let the build name the "
     "module `_ext.abi3.so`:\n\n"
-    "```python\nExtension('pkg._ext', ['ext.c'], py_limited_api=True,\n"
-    "          define_macros=[('Py_LIMITED_API', '0x03090000')])\n# setup.cfg: [bdist_wheel] py_limited_api = cp39\n```\n\n"
-    "```cmake\nPython_add_library(_ext MODULE USE_SABI 3.9 WITH_SOABI ext.c)\n```\n\n"
-    "```meson\npy.extension_module('_ext', 'ext.c', limited_api: '3.9')\n```\n\n"
-    "If the code needs more than that, give the wheel the tag of one version (cp311-cp311).",
+    + blocks(
+        cmake="Python_add_library(_ext MODULE USE_SABI 3.9 WITH_SOABI ext.c)",
+        setuptools="Extension('pkg._ext', ['ext.c'], py_limited_api=True,\n"
+        "          define_macros=[('Py_LIMITED_API', '0x03090000')])\n# setup.cfg: [bdist_wheel] py_limited_api = cp39",
+        meson="py.extension_module('_ext', 'ext.c', limited_api: '3.9')",
+        bazel="cc_binary(name = '_ext.abi3.so', srcs = ['ext.c'], linkshared = True,\n"
+        "          local_defines = ['Py_LIMITED_API=0x03090000'])",
+    )
+    + "\n\nIf the code needs more than that, give the wheel the tag of one version (cp311-cp311).",
     example="A wheel tagged `cp39-abi3` whose `_ext.abi3.so` calls `PyUnicode_New`.",
     remedy="Compile with Py_LIMITED_API set to the tag's Python and name the module .abi3.so, or tag the wheel for one version.",
 )

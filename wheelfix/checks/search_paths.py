@@ -29,7 +29,8 @@ EMPTY = Rule(
         "The loader reads it as the working directory: whoever can write a file where the program is started"
         " decides which library is loaded."
     ),
-    fix="Look for a variable that was empty in the link line: `-Wl,-rpath,$FOO:$ORIGIN` with FOO unset.",
+    fix="Look for a variable that was empty in the link line: `-Wl,-rpath,$FOO:$ORIGIN` with FOO unset."
+    " One entry that is whole:\n\n" + search_path("$ORIGIN"),
     example="The RUNPATH of `pkg/_ext.so` is `$ORIGIN::/opt/lib`.",
     remedy="Link again without the empty element; wheelfix repair drops it.",
 )
@@ -62,7 +63,8 @@ DEAD = Rule(
     severity="warning",
     what="An `$ORIGIN` entry leads to no folder.",
     why="What was meant to be found there is not; the entry is a rest of another layout.",
-    fix="Correct the number of `..` in the entry, or remove it.",
+    fix="Correct the number of `..` in the entry, or remove it. From a module in `pkg/` to `pkg.libs/` it is one:\n\n"
+    + search_path("$ORIGIN/../pkg.libs"),
     example="`$ORIGIN/../lib`, and the wheel has no such folder.",
     remedy="Correct or remove the entry; wheelfix repair drops it.",
 )
