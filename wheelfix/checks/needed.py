@@ -69,7 +69,7 @@ UNREACHABLE = Rule(
         "The loader looks where DT_RUNPATH and DT_RPATH point, and a RUNPATH is not inherited by dependencies. The"
         " file beside the object is not found unless `$ORIGIN` says so; nor is one under another file name."
     ),
-    fix=("Give the object that needs the library the path to it:\n\n" + search_path("$ORIGIN/lib")),
+    fix=("Give the object that needs the library the path to it:\n\n" + search_path("$ORIGIN")),
     example="`pkg/_ext.so` needs `libhelper.so`, which is `pkg/libhelper.so`; its RUNPATH is `/build/lib`.",
     remedy="Link with -Wl,-rpath,'$ORIGIN...' to the folder of the library; wheelfix repair does.",
 )
