@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test lint types imports check real docs site dist bench fuzz clean
+.PHONY: demo test lint types imports check real docs site dist bench fuzz mutants clean
 
 demo: .venv/installed
 	@BIN=$(BIN) sh sample_wheels/demo.sh
@@ -42,6 +42,10 @@ dist: .venv/developing
 # Half an hour of mutated inputs; SEED=... for other ones.
 fuzz: .venv/developing
 	$(BIN)/python -m tests.fuzz --count 200000 --seed $(or $(SEED),1)
+
+# 300 small changes of the rules and the loader, which the tests are to notice: about an hour; SEED=... for other ones.
+mutants: .venv/developing
+	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1)
 
 bench: .venv/developing
 	$(BIN)/python benchmarks/bench.py

@@ -67,8 +67,11 @@ class Mutant(NamedTuple):
 def mutants(file: str, text: str) -> Iterator[Mutant]:
     """Every mutant of one module."""
     module = ast.parse(text)
+    texts = _for_texts_alone(module)
     seen: dict[tuple[str, str, str], int] = {}
     for path, node, change in _changes(module, (), ()):
+        if path[0] in texts:
+            continue
         changed = change(copy.deepcopy(node))
         words = (_function(module, path), _line(node), _line(changed))
         seen[words] = seen.get(words, 0) + 1
@@ -141,8 +144,31 @@ def _is_text(node: ast.AST, above: tuple[ast.AST, ...]) -> bool:
             return name in _TEXTS
         case ast.Assign(targets=[ast.Name(name)]):
             # Type aliases: module-level names in CamelCase for a subscript or a union of names.
-            return name == "__all__" or (len(above) == 1 and name[:1].isupper() and not name.isupper())
+            camel = name.lstrip("_")[:1].isupper() and not name.isupper()
+            return name == "__all__" or (len(above) == 1 and camel)
     return False
+
+
+def _for_texts_alone(module: ast.Module) -> set[tuple[str, int | None]]:
+    """The first steps of the paths to private strings of a module that nothing but texts for people reads."""
+    read = set(_names_read(module, ()))
+    found: set[tuple[str, int | None]] = set()
+    for place, statement in enumerate(module.body):
+        match statement:
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Constant(value=str())):
+                if name.startswith("_") and name not in read:
+                    found.add(("body", place))
+    return found
+
+
+def _names_read(node: ast.AST, above: tuple[ast.AST, ...]) -> Iterator[str]:
+    """The names that code reads, texts for people left out."""
+    if _is_text(node, above):
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _names_read(child, (*above, node))
 
 
 def _to(**fields: object) -> Change:
