@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
@@ -13,13 +14,10 @@ Kind = Literal["version", "string-abi", "local", "outside-scope"]
 
 # std::string in a mangled name: of the old ABI (a substitution of its own) and of the new one.
 _OLD, _NEW = "Ss", "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
-_SPELLINGS = (
-    "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >",
-    "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>",
-    "std::basic_string<char, std::char_traits<char>, std::allocator<char> >",
-    "std::basic_string<char, std::char_traits<char>, std::allocator<char>>",
-    "std::__cxx11::string",
-)
+#: Where the two manglings of a function part: at the first std::string, or at the mark of a function that returns one.
+_PARTING = re.compile("Ss|NSt7__cxx11|B5cxx11")
+#: The new std::string as the demangler writes it; the old one is std::string.
+_NEW_IN_WORDS = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>>"
 
 
 class Nearest(NamedTuple):
@@ -40,11 +38,7 @@ def nearest(world: World, load: Load, symbol: Symbol) -> Nearest | None:
     is not loaded; and the latter two for the other std::string and local names outside the scope.
     """
     inside = {n.location for n in load.scope}
-    outside = [
-        n
-        for n in _values(world)
-        if n.elf is not None and n.location not in inside and n.owner in ("wheel", "given")
-    ]
+    outside = [n for n in _values(world) if n.location not in inside and n.owner in ("wheel", "given")]
     for one in (
         _version(load.scope, symbol),
         _string_abi(load.scope, symbol),
@@ -103,25 +97,16 @@ def _elsewhere(nodes: Iterable[Node], symbol: Symbol) -> Nearest | None:
 
 def _string_abi(nodes: Iterable[Node], symbol: Symbol) -> Nearest | None:
     name = symbol.name
+    parting = _PARTING.search(name) if name.startswith("_Z") else None
+    if parting is None or parting.start() < 4:
+        return None
+    prefix = name[: parting.start()]
     old, other = (False, _OLD) if "cxx11" in name else (True, "cxx11")
-    if not name.startswith("_Z") or (old and _OLD not in name):
-        return None
-    # What stands before the first std::string is spelt alike on both sides.
-    prefix = name[
-        : min(
-            at
-            for at in (name.find(_OLD), name.find("NSt7__cxx11"), name.find("B5cxx11"), len(name))
-            if at >= 0
-        )
-    ]
-    if len(prefix) < 4:
-        return None
     meaning = _meaning(name)
     for node in nodes:
         for candidate in node.elf.symbols if node.elf is not None else ():
             if (
                 candidate.name.startswith(prefix)
-                and candidate.name != name
                 and other in candidate.name
                 and candidate.exported
                 and (
@@ -144,10 +129,7 @@ def _string_abi(nodes: Iterable[Node], symbol: Symbol) -> Nearest | None:
 
 def _meaning(name: str) -> str:
     """The demangled name with one spelling for std::string of either ABI."""
-    plain = demangled(name)
-    for spelling in _SPELLINGS:
-        plain = plain.replace(spelling, "std::string")
-    return plain.replace("[abi:cxx11]", "").replace('{abi:"cxx11"}', "")
+    return demangled(name).replace(_NEW_IN_WORDS, "std::string").replace("[abi:cxx11]", "")
 
 
 def _exports(nodes: Iterable[Node], name: str) -> Iterator[tuple[Node, Symbol]]:
