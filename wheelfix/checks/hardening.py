@@ -108,9 +108,9 @@ def _stack(facts: ElfFacts, glibc: bool) -> str | None:
 
 def _static_tls(subject: Subject, path: str, facts: ElfFacts) -> Iterator[Finding]:
     """Judged for the object alone: what else a process opened before is not known, only told as evidence."""
-    size = facts.tls.memsz if facts.tls else 0
-    if not facts.flags & DF_STATIC_TLS or size <= _SURPLUS - _LIBC:
+    if not facts.flags & DF_STATIC_TLS or facts.tls is None or facts.tls.memsz <= _SURPLUS - _LIBC:
         return
+    size = facts.tls.memsz
     together = max(
         sum(
             n.elf.tls.memsz

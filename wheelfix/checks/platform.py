@@ -142,8 +142,9 @@ _MARKERS = {
     "ABI_GNU_TLS": (2, 42),
     "ABI_GNU2_TLS": (2, 42),
 }
-_LEVELS = {1 << 0: "baseline", 1 << 1: "x86-64-v2", 1 << 2: "x86-64-v3", 1 << 3: "x86-64-v4"}
-_EF_ARM_HARD = 0x400
+# GNU_PROPERTY_X86_ISA_1_* bits above the baseline, which is bit 0 (x86-64 psABI, "Program Property").
+_LEVELS = {1 << 1: "x86-64-v2", 1 << 2: "x86-64-v3", 1 << 3: "x86-64-v4"}
+_EF_ARM_SOFT, _EF_ARM_HARD = 0x200, 0x400
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -175,10 +176,9 @@ def needed_versions(elf: ElfFacts) -> dict[tuple[str, str], list[str]]:
 def lacks_version(platform: PlatformPolicy, version: str) -> bool:
     """Whether the oldest machine of the tag does not have a version node, as far as the policy tells.
 
-    Prefixes that no policy caps (a bundled library's own nodes) are never lacking.
+    Prefixes that no policy caps (a bundled library's own nodes) are never lacking; a plain ``linux_*`` tag caps none,
+    and musl has none.
     """
-    if not platform.capped or platform.libc == "musl":
-        return False
     prefix, _, number = version.partition("_")
     if version == "GLIBC_PRIVATE" or prefix not in platform.versions:
         return False
@@ -246,18 +246,18 @@ def _too_new(
     needs: Mapping[tuple[str, str], list[str]],
 ) -> Finding:
     prefix, _, number = version.partition("_")
-    newest = max(platform.versions.get(prefix, ()), key=_ordered, default="none")
+    numbers = platform.versions[prefix]
+    promised = f"{prefix}_{max(numbers, key=_ordered)} at most" if numbers else f"no version of {prefix}"
     true = next(
         (p.tag for p in candidates(platform.arch, "glibc") if not any(lacks_version(p, v) for _, v in needs)),
         None,
     )
     why = f" because of {_some(symbols)}" if symbols else ""
     if number in _MARKERS:
-        newest = f"{prefix} {_dotted(platform.libc_version)}"
+        promised = f"{prefix} {_dotted(platform.libc_version)} at most"
         why = f" (glibc {_dotted(_MARKERS[number])} or later)"
     return TOO_NEW.finding(
-        f"{member.path} needs {version} of {file}{why}; {platform.tag} promises {newest if ' ' in newest else f'{prefix}_{newest}'}"
-        " at most",
+        f"{member.path} needs {version} of {file}{why}; {platform.tag} promises {promised}",
         member=member.path,
         library=file,
         symbol=symbols[0] if symbols else None,
@@ -271,10 +271,10 @@ def _too_new(
     )
 
 
-def _sonames(subject: Subject) -> frozenset[str]:
+def _sonames(subject: Subject) -> frozenset[str | None]:
     """Libraries that the wheel or what was given brings: their versions are their own."""
     wheels = (subject.wheel, *subject.given)
-    return frozenset(elf.soname for w in wheels for _, elf in w.objects if elf.soname)
+    return frozenset(elf.soname for w in wheels for _, elf in w.objects)
 
 
 def _machine(subject: Subject, member: Member, elf: ElfFacts) -> Iterator[Finding]:
@@ -284,9 +284,7 @@ def _machine(subject: Subject, member: Member, elf: ElfFacts) -> Iterator[Findin
     wrong = None
     if elf.arch not in promised:
         wrong = elf.arch or f"e_machine {elf.machine}, {elf.bits} bits"
-    elif (
-        elf.arch == "armv7l" and elf.abi_flags and not elf.abi_flags & _EF_ARM_HARD and elf.abi_flags & 0x200
-    ):
+    elif elf.arch == "armv7l" and elf.abi_flags & (_EF_ARM_SOFT | _EF_ARM_HARD) == _EF_ARM_SOFT:
         wrong = "armv7l with the soft-float ABI"
     if wrong is not None:
         yield WRONG_MACHINE.finding(
@@ -324,7 +322,7 @@ def _libc(subject: Subject) -> Iterator[Finding]:
 
 
 def _isa(subject: Subject, member: Member, elf: ElfFacts) -> Iterator[Finding]:
-    levels = [name for bit, name in _LEVELS.items() if elf.x86_isa_needed & bit and bit != 1]
+    levels = [name for bit, name in _LEVELS.items() if elf.x86_isa_needed & bit]
     if not levels or "glibc-hwcaps/" in member.path:
         return
     tags = [p.tag for p in subject.platforms if p.arch in ("x86_64", "i686")]
@@ -375,7 +373,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _ordered(number: str) -> tuple[int, ...]:
-    return tuple(int(p) for p in number.split(".")) if number.replace(".", "").isdigit() else (-1,)
+    return tuple(int(p) for p in number.split(".")) if number.replace(".", "").isdigit() else ()
 
 
 def _dotted(version: tuple[int, int]) -> str:
