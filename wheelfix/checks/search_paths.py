@@ -12,11 +12,12 @@ from wheelfix.checks.needed import UNREACHABLE, excluded, origin_hop
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.loader.closure import chain_of
-from wheelfix.loader.paths import elements, expanded
+from wheelfix.loader.paths import elements, expanded, folders_of
 from wheelfix.loader.search import found_by_itself
-from wheelfix.model.finding import Finding
+from wheelfix.model.elf import ElfFacts
+from wheelfix.model.finding import Finding, Severity
 from wheelfix.model.policy import Provider
-from wheelfix.model.resolution import SITE, Edge, Load, Node
+from wheelfix.model.resolution import SITE, Edge, Load, Node, World
 from wheelfix.policy.drivers import is_driver_library, is_libpython
 from wheelfix.world import location_of, providers_of
 
@@ -109,9 +110,7 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _entries(member: str, path: str | None) -> Iterator[Finding]:
-    if not path:  # dl-load.c, decompose_rpath: an empty string as a whole is no path at all
-        return
-    listed = elements(path, "glibc")
+    listed = elements(path, "glibc")  # none of an empty string as a whole (dl-load.c, decompose_rpath)
     if "" in listed:
         yield EMPTY.finding(
             f"{member} has an empty element in its search path {path!r}: the loader reads it as the working"
@@ -133,18 +132,15 @@ def _dead(subject: Subject, scene: Scene) -> Iterator[Finding]:
     lost = {(e.object) for load in scene.loads for e in load.edges if e.status == "missing"}
     provided = {posixpath.normpath(f"{SITE}/{p.path}") for p in subject.policy.providers}
     for member, elf in subject.wheel.objects:
-        path = elf.runpath if elf.runpath is not None else elf.rpath
+        path = _path(elf)
         origin = posixpath.dirname(location_of(member.path))
         for entry in elements(path, scene.world.libc):
             folder = expanded(entry, origin, scene.world) if "ORIGIN" in entry else None
             if folder is None:
                 continue
             folder = posixpath.normpath(folder)
-            if folder in scene.world.folders or folder in provided:
+            if folder in scene.world.folders or folder in provided or _of_an_absent(folder, scene.world):
                 continue
-            top = folder[len(SITE) + 1 :].partition("/")[0]
-            if folder.startswith(SITE + "/") and f"{SITE}/{top}" not in scene.world.folders:
-                continue  # another distribution's folder, which may be there
             depends = member.path in lost
             yield DEAD.finding(
                 f"{member.path} has the search path entry {entry!r}, which leads to no folder"
@@ -158,10 +154,9 @@ def _dead(subject: Subject, scene: Scene) -> Iterator[Finding]:
 def _found(subject: Subject, scene: Scene, load: Load) -> Iterator[Finding]:
     nodes = {n.path: n for n in load.scope}
     for edge in load.edges:
-        requester = nodes.get(edge.object)
-        if requester is None or requester.owner != "wheel" or "/" in edge.needed:
+        if nodes[edge.object].owner != "wheel" or "/" in edge.needed:
             continue
-        if edge.status == "found" and edge.path is not None and edge.rule in ("rpath", "runpath"):
+        if edge.path is not None and edge.rule in ("rpath", "runpath"):
             if edge.path.startswith("data:") != edge.object.startswith("data:"):
                 yield DATA_SCHEME.finding(
                     f"{edge.object} finds {edge.needed} through {edge.entry}, at {edge.path}: true in a virtual"
@@ -177,22 +172,27 @@ def _found(subject: Subject, scene: Scene, load: Load) -> Iterator[Finding]:
 
 
 def _by_luck(scene: Scene, load: Load, edge: Edge) -> Iterator[Finding]:
-    if edge.needed == edge.path or found_by_itself(scene.world, edge.needed, chain_of(load, edge.object)):
+    if found_by_itself(scene.world, edge.needed, chain_of(load, edge.object)):
         return
     imported = scene.world.preloaded.get(edge.needed)
-    by_import = imported is not None and imported.path == edge.path
-    if by_import and imported is not None:
-        how = f"importing {imported.distribution} has loaded it"
+    severity: Severity | None = None
+    if imported is not None and imported.path == edge.path:
+        how, severity = f"importing {imported.distribution} has loaded it", "info"
     else:
-        first = next((e.object for e in load.edges if e.path == edge.path and e is not edge), load.root.path)
+        first = next((e.object for e in _before(load, edge) if e.path == edge.path), load.root.path)
         how = f"{first} has loaded it before"
     yield LOAD_ORDER.finding(
         f"{edge.object} has no path to {edge.needed} ({edge.path}); it is found because {how}",
         member=edge.object,
         library=edge.needed,
-        severity="info" if by_import else None,
+        severity=severity,
         evidence={"root": load.root.path, "path": edge.path},
     )
+
+
+def _before(load: Load, edge: Edge) -> tuple[Edge, ...]:
+    """What the loader looked for before."""
+    return load.edges[: load.edges.index(edge)]
 
 
 def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterator[Finding]:
@@ -200,13 +200,11 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
     if is_driver_library(edge.needed) or is_libpython(edge.needed):
         return
     providers = providers_of(edge.needed, subject.policy.providers)
+    earlier = [e.object for e in _before(load, edge) if e.needed == edge.needed]
     if not providers:
-        if _reaches_elsewhere(scene, load, edge.object):
-            return
-        earlier = [e.object for e in load.edges if e.needed == edge.needed and e is not edge]
-        earlier = [o for o in earlier if _reaches_elsewhere(scene, load, o)]
-        if earlier and load.root.path != edge.object:
-            yield _unpathed(edge, load, f"{earlier[0]} has loaded it before", None)
+        first = next((o for o in earlier if _reaches_elsewhere(scene, load, o)), None)
+        if first is not None and not _reaches_elsewhere(scene, load, edge.object):
+            yield _unpathed(edge, load, f"{first} has loaded it before")
         return
     if _reaches(scene, load, edge.object, providers):
         return
@@ -225,10 +223,9 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
     if imported is not None:
         yield _unpathed(edge, load, f"importing {imported.distribution} has loaded it", "info")
         return
-    earlier = [e.object for e in load.edges if e.needed == edge.needed and e.object != edge.object]
     first = next((o for o in earlier if _reaches(scene, load, o, providers)), None)
     if first is not None:
-        yield _unpathed(edge, load, f"{first} has loaded it before", None)
+        yield _unpathed(edge, load, f"{first} has loaded it before")
         return
     importer = _importer(scene, load, edge.needed, providers)
     if importer is not None:
@@ -258,12 +255,12 @@ def _importer(scene: Scene, load: Load, library: str, providers: tuple[Provider,
     return None
 
 
-def _unpathed(edge: Edge, load: Load, how: str, severity: str | None) -> Finding:
+def _unpathed(edge: Edge, load: Load, how: str, severity: Severity | None = None) -> Finding:
     return LOAD_ORDER.finding(
         f"{edge.object} has no path to {edge.needed}; it is found because {how}",
         member=edge.object,
         library=edge.needed,
-        severity="info" if severity == "info" else None,
+        severity=severity,
         evidence={"root": load.root.path},
     )
 
@@ -275,28 +272,32 @@ def _reaches(scene: Scene, load: Load, path: str, providers: tuple[Provider, ...
 
 
 def _reaches_elsewhere(scene: Scene, load: Load, path: str) -> bool:
-    for folder in _search_folders(scene, chain_of(load, path)):
-        top = folder[len(SITE) + 1 :].partition("/")[0]
-        if folder.startswith(SITE + "/") and f"{SITE}/{top}" not in scene.world.folders:
-            return True
-    return False
+    return any(_of_an_absent(f, scene.world) for f in _search_folders(scene, chain_of(load, path)))
+
+
+def _of_an_absent(folder: str, world: World) -> bool:
+    """Whether a folder is below one of site-packages that nothing given has: another distribution's, perhaps."""
+    if not folder.startswith(SITE + "/"):
+        return False
+    top = folder.removeprefix(SITE + "/").partition("/")[0]
+    return f"{SITE}/{top}" not in world.folders
 
 
 def _search_folders(scene: Scene, chain: tuple[Node, ...]) -> set[str]:
-    """The folders that the loader searches for the first object of a chain, whether they exist or not."""
-    found: set[str] = set()
-    own = chain[0].elf
-    for node in chain:
-        if node.elf is None:
-            continue
-        inherited = node is not chain[0]
-        if inherited and scene.world.libc == "glibc" and own is not None and own.runpath is not None:
-            break
-        path = node.elf.runpath if node.elf.runpath is not None else node.elf.rpath
-        if inherited and scene.world.libc == "glibc" and node.elf.runpath is not None:
-            continue
-        for entry in elements(path, scene.world.libc):
-            folder = expanded(entry, posixpath.dirname(node.location), scene.world)
-            if folder is not None:
-                found.add(posixpath.normpath(folder))
-    return found
+    """The folders that the paths of a chain lead its first object to, whether they exist or not.
+
+    glibc: of those above, the RPATH where neither they nor the object have a RUNPATH. musl: the path of each.
+    """
+    (origin, own), *above = ((posixpath.dirname(n.location), n.elf) for n in chain if n.elf is not None)
+    paths = [(origin, _path(own))]
+    if scene.world.libc == "musl":
+        paths += [(o, _path(elf)) for o, elf in above]
+    elif own.runpath is None:
+        paths += [(o, elf.rpath) for o, elf in above if elf.runpath is None]
+    folders = (f for origin, path in paths for _, f in folders_of(path, origin, scene.world))
+    return {posixpath.normpath(folder) for folder in folders}
+
+
+def _path(elf: ElfFacts) -> str | None:
+    """The search path that counts: DT_RUNPATH turns DT_RPATH off."""
+    return elf.runpath if elf.runpath is not None else elf.rpath
