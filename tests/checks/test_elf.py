@@ -83,3 +83,22 @@ def test_a_library_of_another_system_in_a_wheel_for_it_is_right() -> None:
     assert judged(fault, tag=MAC_TAG, members=(SCRIPT,)) == []
     assert len(judged(fault, tag=LINUX_TAG, members=(SCRIPT,))) == 1
     assert len(judged(fault, tag="py3-none-any", members=(SCRIPT,))) == 1
+    # With an ELF object inside it is a wheel for Linux, whatever the tag says.
+    assert len(judged(fault, tag=MAC_TAG, members=(SCRIPT, EXTENSION))) == 1
+
+
+def test_a_broken_object_is_told_in_a_wheel_for_any_system_and_beside_other_findings() -> None:
+    (finding,) = judged(Fault("elf-truncated", "is cut", "pkg/_ext.so"), tag=MAC_TAG, members=(SCRIPT,))
+    assert finding.rule == "elf-truncated"
+    fault = Fault("elf-truncated", "is cut", "pkg/lib/libhelper.so")
+    found = judged(fault, detail="pkg/lib/libhelper.so is no ELF object")
+    assert [f.rule for f in found] == ["not-elf", "elf-truncated"]
+
+
+def test_the_first_object_that_is_led_to_a_text_is_told_and_folders_are_no_texts() -> None:
+    detail = "pkg/lib/libhelper.so is no ELF object"
+    (finding,) = judged(detail=detail)
+    assert finding.evidence == {"object": "pkg/_ext.so", "content": "text"}
+    folder = Member("pkg/lib/libhelper.so", "pkg/lib/libhelper.so", content="directory")
+    assert judged(members=(EXTENSION, folder), detail="pkg/lib/libhelper.so is a folder") == []
+    assert judged(status="found", detail=detail) == []

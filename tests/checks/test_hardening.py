@@ -134,6 +134,7 @@ def test_the_surplus_is_1664_bytes_less_144_of_the_c_library() -> None:
 
 def test_the_static_tls_of_openmp_runtimes_is_right() -> None:
     assert rules(ElfFacts(segments=(STACK,)), static(120)) == []
+    assert rules(ElfFacts(segments=(STACK,), flags=DF_STATIC_TLS)) == []  # what it uses is another's
 
 
 @pytest.mark.rule("static-tls", fires=False)
@@ -148,6 +149,31 @@ def test_static_tls_that_a_program_starts_with_is_right() -> None:
 def test_what_is_loaded_together_is_told() -> None:
     (finding,) = judged(static(2000), static(300), ElfFacts(segments=(STACK, tls(5000))))
     assert finding.evidence["together"] == 2300
+
+
+def test_what_the_fullest_process_loads_together_counts_and_the_hosts_libraries_do_not() -> None:
+    nodes = [
+        Node(f"pkg/{i}.so", f"/x/pkg/{i}.so", f)
+        for i, f in enumerate([static(2000), static(300), static(50)])
+    ]
+    libc = Node("host:libc.so.6", "/host/libc.so.6", static(120), "host")
+    text = Node("pkg/text.so", "/x/pkg/text.so", None)
+    bare = Node("pkg/bare.so", "/x/pkg/bare.so", ElfFacts(segments=(STACK,), flags=DF_STATIC_TLS))
+    policy = PlatformPolicy("tag", "x86_64", "glibc", (2, 17), frozenset(), {})
+    loads = (
+        Load(nodes[0], (nodes[0], nodes[2], libc), ()),
+        Load(nodes[1], (nodes[1], nodes[0], bare, text, libc), ()),
+        Load(nodes[2], (nodes[2], nodes[1], libc), ()),
+    )
+    members = tuple(Member(n.path, n.path, content="elf", elf=n.elf) for n in nodes)
+    scene = Scene(policy, World({}, frozenset()), loads)
+    (finding,) = check(Subject(WheelFacts("x.whl", members=members), (policy,), (scene,), Policy()))
+    assert finding.member == "pkg/0.so"
+    assert finding.evidence == {"bytes": 2000, "together": 2300, "surplus": 1664, "libc": 144}
+
+
+def test_the_reserve_is_a_matter_of_glibc() -> None:
+    assert rules(static(8192), libc="musl") == []
 
 
 @pytest.mark.parametrize(("size", "opens"), [(1520, True), (8192, False)])

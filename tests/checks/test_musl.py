@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from wheelfix.checks.musl import check, forbidden_symbols
@@ -42,6 +44,16 @@ def test_what_only_glibc_has_is_an_error_with_all_symbols() -> None:
     (finding,) = judged("musllinux_1_2_x86_64", wants("malloc", "__cxa_thread_atexit_impl", "backtrace"))
     assert (finding.rule, finding.severity, finding.member) == ("musl-forbidden-symbol", "error", "pkg/a.so")
     assert finding.evidence["symbols"] == ["__cxa_thread_atexit_impl", "backtrace"]
+    assert (finding.symbol, finding.evidence["tag"]) == ("__cxa_thread_atexit_impl", "musllinux_1_2_x86_64")
+
+
+@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, " and 1 more")])
+def test_three_of_the_symbols_are_told_and_the_number_of_the_others(count: int, more: str) -> None:
+    names = ("backtrace", "backtrace_symbols", "mallinfo", "gnu_get_libc_version")[:count]
+    (finding,) = judged("musllinux_1_2_x86_64", wants(*names))
+    assert finding.message == (
+        f"pkg/a.so needs backtrace, backtrace_symbols, mallinfo{more}, which glibc has and musl does not"
+    )
 
 
 def test_it_is_judged_on_every_architecture() -> None:
@@ -82,6 +94,11 @@ def test_an_object_without_any_relocation_is_judged_by_its_symbol_table() -> Non
     own = ElfFacts(symbols=(Symbol("__cxa_thread_atexit_impl", section=1, value=1),))
     assert judged("musllinux_1_2_x86_64", unused, own) == []
     assert judged("musllinux_1_2_x86_64", unused, ElfFacts(complete=False)) == []
+    weak = tuple(s._replace(bind=STB_WEAK) for s in unused)
+    assert judged("musllinux_1_2_x86_64", weak) == []
+    # What the other library only wants itself, or hides, it does not supply.
+    for other in (Symbol("__cxa_thread_atexit_impl"), own.symbols[0]._replace(visibility=2)):
+        assert judged("musllinux_1_2_x86_64", unused, ElfFacts(symbols=(other,))) != []
 
 
 def test_a_symbol_that_no_relocation_names_is_fine_where_others_are_named() -> None:
@@ -91,3 +108,13 @@ def test_a_symbol_that_no_relocation_names_is_fine_where_others_are_named() -> N
 def test_the_rule_does_not_speak_of_glibc_wheels() -> None:
     one = scene("manylinux_2_5_x86_64", wants("__cxa_thread_atexit_impl"))
     assert forbidden_symbols(one) == {}
+
+
+def test_what_a_given_wheel_misses_is_not_told_of_this_one() -> None:
+    one = scene(
+        "musllinux_1_2_x86_64", wants("malloc"), ElfFacts(soname="libx.so", symbols=wants("backtrace"))
+    )
+    root, other, libc = one.loads[0].scope
+    load = replace(one.loads[0], scope=(root, replace(other, owner="given"), libc))
+    assert forbidden_symbols(one) == {"pkg/lib0.so": ("backtrace",)}
+    assert forbidden_symbols(replace(one, loads=(load,))) == {}
