@@ -62,11 +62,41 @@ def test_an_object_without_device_code_is_not_judged() -> None:
     assert judged(cuda=WANTED) == []
 
 
+def test_all_architectures_that_differ_are_told_by_number_with_what_is_there() -> None:
+    policy = Cuda("p:cuda", ("sm_100", "sm_75", "sm_90"), "any")
+    found = judged(cubin("sm_120"), cubin("sm_86"), cubin("sm_90"), cuda=policy)
+    assert [f.message.split(";")[0].split(", which")[0] for f in found] == [
+        "pkg/k.so holds no device code for sm_75",
+        "pkg/k.so holds no device code for sm_100",
+        "pkg/k.so holds device code for sm_86",
+        "pkg/k.so holds device code for sm_120",
+    ]
+    assert found[0].message.endswith("it has sm_120, sm_86, sm_90")
+    assert {f.policy for f in found} == {"p:cuda.architectures"}
+    assert all(f.evidence == {"architectures": ["sm_120", "sm_86", "sm_90"], "ptx": []} for f in found)
+    (none,) = judged(ptx("compute_80"), cuda=Cuda("p:cuda", ("sm_80",), "any"))
+    assert none.message.endswith("it has none")
+
+
 @pytest.mark.rule("cuda-ptx-missing", fires=True)
 @pytest.mark.parametrize(("cuda", "severity"), [(None, "info"), (Cuda("p:cuda", None, "newest"), "error")])
 def test_machine_code_newer_than_all_ptx_is_told(cuda: Cuda | None, severity: str) -> None:
     (finding,) = judged(cubin("sm_80"), cubin("sm_90"), ptx("compute_80"), cuda=cuda)
     assert (finding.rule, finding.severity) == ("cuda-ptx-missing", severity)
+    assert finding.policy == ("p:cuda.ptx" if cuda else None)
+    assert (
+        "up to sm_90 but no PTX for it that later GPUs can use (PTX: compute_80): they run" in finding.message
+    )
+
+
+def test_machine_code_without_any_ptx_cannot_run_on_later_gpus() -> None:
+    (finding,) = judged(cubin("sm_80"))
+    assert finding.message.endswith("can use: GPUs of a later generation cannot run it")
+
+
+def test_the_newest_of_several_older_ptx_is_what_later_gpus_run() -> None:
+    (finding,) = judged(cubin("sm_120"), ptx("compute_100"), ptx("compute_90"), ptx("compute_103f"))
+    assert finding.message.endswith("compiles from compute_100")
 
 
 @pytest.mark.rule("cuda-ptx-missing", fires=False)
@@ -112,6 +142,9 @@ def test_device_code_of_amd_is_not_judged_by_cuda_architectures() -> None:
 def test_ptx_where_the_policy_wants_none_is_unexpected() -> None:
     (finding,) = judged(cubin("sm_90"), ptx("compute_90"), cuda=Cuda("p:cuda", None, "none"))
     assert (finding.rule, finding.policy) == ("cuda-arch-unexpected", "p:cuda.ptx")
+    assert "holds PTX for compute_90;" in finding.message
+    assert judged(cubin("sm_90"), cuda=Cuda("p:cuda", None, "none")) == []
+    assert judged(cubin("sm_90"), cuda=Cuda("p:cuda", None, "any")) == []
 
 
 @pytest.mark.rule("cuda-major-mixed", fires=True)
@@ -120,6 +153,32 @@ def test_two_majors_in_one_closure_are_told_and_an_error_under_a_policy() -> Non
     (plain,) = judged(needed=libraries)
     (strict,) = judged(needed=libraries, cuda=Cuda("p:cuda"))
     assert (plain.rule, plain.severity, strict.severity) == ("cuda-major-mixed", "info", "error")
+    assert (plain.policy, strict.policy) == (None, "p:cuda")
+    assert plain.evidence == {"majors": {"12": ["libcublas.so.12"], "13": ["libcudart.so.13"]}}
+    assert "loads libraries of CUDA 12 and 13: libcublas.so.12, libcudart.so.13" in plain.message
+
+
+def test_several_libraries_of_one_major_are_not_mixed_and_a_path_is_no_name() -> None:
+    assert judged(needed=("libcudart.so.12", "libcublas.so.12", "libcublasLt.so.12")) == []
+    (finding,) = judged(needed=("libcudart.so.12", "/opt/cuda/libnvrtc.so.13"))
+    assert finding.evidence == {"majors": {"12": ["libcudart.so.12"], "13": ["/opt/cuda/libnvrtc.so.13"]}}
+
+
+def test_the_same_mixture_under_several_roots_is_told_once() -> None:
+    def root(name: str, *needed: str) -> Load:
+        node = Node(name, f"/{name}", ElfFacts(needed=needed))
+        return Load(node, (node,), tuple(Edge(name, name, n, "external") for n in needed))
+
+    mixed = ("libcudart.so.13", "libcublas.so.12")
+    loads = (
+        root("pkg/plain.so", "libcudart.so.13"),
+        root("pkg/a.so", *mixed),
+        root("pkg/b.so", *mixed[::-1]),
+        root("pkg/c.so", *mixed, "libnvrtc.so.12"),
+    )
+    scene = Scene(LINUX, World({}, frozenset()), loads)
+    found = check(Subject(WheelFacts("x.whl"), (LINUX,), (scene,), Policy()))
+    assert [f.member for f in found] == ["pkg/a.so", "pkg/c.so"]
 
 
 @pytest.mark.parametrize("inside", ["libcudart-faf08d9a.so.12", "libcudart.faf08d9a.so.12"])

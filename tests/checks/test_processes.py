@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.checks.loading import brief, library, module, subject, told, wheel
+from tests.checks.loading import READ, brief, library, module, subject, told, wheel
 from wheelfix.checks import processes
+from wheelfix.checks.subject import Scene, Subject
+from wheelfix.model.elf import ET_EXEC, ElfFacts, Symbol
 from wheelfix.model.finding import Finding
+from wheelfix.model.policy import PlatformPolicy, Policy
+from wheelfix.model.resolution import Load, Node, World
 from wheelfix.model.wheel import Member, WheelFacts
+
+PYTHON = Symbol("PyInit_liba", section=7, value=4096)
 
 
 def findings(rule: str, *members: Member, given: tuple[WheelFacts, ...] = ()) -> list[Finding]:
@@ -73,6 +79,51 @@ def test_libraries_for_two_machines_never_meet() -> None:
     assert findings("soname-clash", *members) == []
 
 
+@pytest.mark.rule("soname-clash", fires=False)
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(library("b/lib/liba.so.1", sha256="-"), id="that is never asked for by name"),
+        pytest.param(library("b/lib/liba.so.1", type=ET_EXEC), id="that is a program"),
+        pytest.param(library("b/lib/liba.so.1", symbols=(PYTHON,)), id="that is an extension module"),
+        pytest.param(library("b/lib/libb.so.1", soname=None), id="without a SONAME"),
+        pytest.param(
+            Member(
+                "b/liba.so.1", "b/liba.so.1", content="elf", elf=ElfFacts(soname="liba.so.1", segments=READ)
+            ),
+            id="whose content was not read",
+        ),
+    ],
+)
+def test_a_second_file_of_the_soname_does_no_harm(other: Member) -> None:
+    asked = ("liba.so.1",) if other.sha256 != "-" else ()
+    assert findings("soname-clash", user("a/x.so", *asked), library("a/lib/liba.so.1"), other) == []
+
+
+@pytest.mark.rule("soname-clash", fires=False)
+def test_two_given_wheels_that_clash_are_no_fault_of_this_one() -> None:
+    others = tuple(
+        wheel(user(f"{n}/y.so", "liba.so.1"), library(f"{n}/lib/liba.so.1"), name=n) for n in ("b", "c")
+    )
+    assert findings("soname-clash", user("a/x.so"), given=others) == []
+
+
+@pytest.mark.rule("soname-clash", fires=True)
+def test_each_soname_is_told_with_the_first_file_that_differs() -> None:
+    members = [
+        user("a/x.so", "liba.so.1", "libb.so.1", "libn.so.1"),
+        user("b/y.so", "liba.so.1", "libb.so.1"),
+    ]
+    members += [library(f"{folder}/lib/{n}.so.1") for n in ("liba", "libb") for folder in "ab"]
+    members += [library("a/lib/libn.so.1"), library("c/liba.so.1", sha256="hash of a/lib/liba.so.1")]
+    found = findings("soname-clash", *members)
+    assert [(f.member, f.library) for f in found] == [
+        ("a/lib/liba.so.1", "liba.so.1"),
+        ("a/lib/libb.so.1", "libb.so.1"),
+    ]
+    assert all("a/lib/lib" in f.message and " and b/lib/lib" in f.message for f in found)
+
+
 @pytest.mark.rule("openmp-duplicate", fires=True)
 def test_two_openmp_runtimes_of_one_package() -> None:
     (finding,) = findings(
@@ -84,6 +135,35 @@ def test_two_openmp_runtimes_of_one_package() -> None:
     )
     assert finding.severity == "warning"
     assert finding.evidence["runtimes"] == ["pkg/lib/libgomp-a1b2c3d4.so.1", "pkg/lib/libiomp5.so"]
+    assert finding.evidence["roots"] == ["pkg/a.so", "pkg/b.so"]
+    assert (finding.member, finding.library) == ("pkg/a.so", "libgomp-a1b2c3d4.so.1")
+
+
+@pytest.mark.rule("openmp-duplicate", fires=True)
+def test_an_openmp_runtime_of_another_wheel_counts_and_the_hosts_does_not() -> None:
+    other = wheel(library("other/lib/libomp.so.5"), name="other")
+    ours = library("pkg/lib/libgomp-a1b2c3d4.so.1"), user("pkg/a.so", "libgomp-a1b2c3d4.so.1")
+    theirs = module("pkg/b.so", "libomp.so.5", runpath="$ORIGIN/../other/lib")
+    (finding,) = findings("openmp-duplicate", *ours, theirs, given=(other,))
+    assert finding.evidence["runtimes"] == ["other/lib/libomp.so.5", "pkg/lib/libgomp-a1b2c3d4.so.1"]
+    names = ("libomptarget.so", "libgompx.so.1")
+    harmless = [library(f"pkg/lib/{n}") for n in names]
+    assert findings("openmp-duplicate", *ours, user("pkg/b.so", *names), *harmless) == []
+
+
+@pytest.mark.parametrize(
+    ("identities", "told"), [(("", ""), True), (("dev:1", "dev:1"), False), (("dev:1", "dev:2"), True)]
+)
+def test_two_names_of_one_file_are_one_runtime(identities: tuple[str, str], told: bool) -> None:
+    root = Node("pkg/a.so", "/s/pkg/a.so", ElfFacts())
+    runtimes = [
+        Node(f"pkg/{n}/libgomp.so.1", f"/s/pkg/{n}/libgomp.so.1", ElfFacts(), "wheel", None, identity)
+        for n, identity in zip("xy", identities, strict=True)
+    ]
+    platform = PlatformPolicy("t", "x86_64", "glibc", (2, 28), frozenset(), {})
+    scene = Scene(platform, World({}, frozenset()), (Load(root, (root, *runtimes), ()),))
+    found = processes.check(Subject(WheelFacts("x.whl"), (platform,), (scene,), Policy()))
+    assert [f.rule for f in found] == (["openmp-duplicate"] if told else [])
 
 
 @pytest.mark.rule("openmp-duplicate", fires=False)
@@ -112,6 +192,14 @@ def test_a_name_for_dlopen_that_nobody_supplies() -> None:
 def test_an_attempt_that_may_fail_is_an_information(names: tuple[str, ...]) -> None:
     found = findings("dlopen-target-missing", library("pkg/liba.so", library_names=names))
     assert {f.severity for f in found} == {"info"}
+    assert [f.library for f in found] == list(names)
+
+
+@pytest.mark.rule("dlopen-target-missing", fires=True)
+def test_names_of_two_libraries_are_no_attempts_of_one() -> None:
+    names = ("libx-of-nobody.so.2", "liby-of-nobody.so.2")
+    found = findings("dlopen-target-missing", library("pkg/liba.so", library_names=names))
+    assert [(f.severity, f.library) for f in found] == [("warning", n) for n in names]
 
 
 @pytest.mark.rule("dlopen-target-missing", fires=False)
@@ -124,9 +212,21 @@ def test_an_attempt_that_may_fail_is_an_information(names: tuple[str, ...]) -> N
         pytest.param("libcuda.so.1", id="the driver's"),
         pytest.param("libpython3.11.so.1.0", id="the interpreter's"),
         pytest.param("liba.so", id="the object itself"),
+        pytest.param("libneeded-of-nobody.so.1", id="what the object needs anyway"),
+        pytest.param("libother.file.so.2", id="a file of a given wheel"),
+        pytest.param("libsoname.so.4", id="a SONAME of the wheel"),
+        pytest.param("libnuma.so.1", id="a distribution's package"),
     ],
 )
 def test_a_name_that_somebody_supplies(name: str) -> None:
-    other = wheel(library("other/file.so", soname="libother.so.3"), name="other")
-    members = library("pkg/liba.so", library_names=(name,)), library("pkg/libinner.so.1")
+    other = wheel(
+        library("other/file.so", soname="libother.so.3"),
+        library("other/libother.file.so.2", soname=None),
+        name="other",
+    )
+    members = (
+        library("pkg/liba.so", "libneeded-of-nobody.so.1", library_names=(name,)),
+        library("pkg/libinner.so.1"),
+        library("pkg/x.so", soname="libsoname.so.4"),
+    )
     assert findings("dlopen-target-missing", *members, given=(other,)) == []
