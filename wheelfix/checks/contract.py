@@ -209,26 +209,20 @@ def _reached(subject: Subject, path: str) -> dict[str, list[str]]:
 
     An object that is no root is walked under a root that reaches it.
     """
-    for scene in subject.scenes:
-        edges = next((one.edges for one in scene.loads if one.root.path == path), None)
-        if edges is None:
-            edges = next((one.edges for one in scene.loads if path in {n.path for n in one.scope}), None)
-        if edges is None:
-            continue
-        found: dict[str, list[str]] = {}
-        ways = {path: [path]}
-        grown = True
-        while grown:
-            grown = False
-            for edge in edges:
-                if edge.object in ways and edge.needed not in found:
-                    found[edge.needed] = ways[edge.object]
-                    grown = True
-                if edge.object in ways and edge.path is not None and edge.path not in ways:
-                    ways[edge.path] = [*ways[edge.object], edge.path]
-                    grown = True
-        return found
-    return {}
+    loads = [one for scene in subject.scenes for one in scene.loads if path in {n.path for n in one.scope}]
+    edges = min(loads, key=lambda one: one.root.path != path).edges if loads else ()
+    found: dict[str, list[str]] = {}
+    ways = {path: [path]}
+    waiting = [path]
+    for at in waiting:  # grows on the way
+        for edge in edges:
+            if edge.object != at:
+                continue
+            found.setdefault(edge.needed, ways[at])
+            if edge.path is not None and edge.path not in ways:
+                ways[edge.path] = [*ways[at], edge.path]
+                waiting.append(edge.path)
+    return found
 
 
 def _matches_symbol(name: str, pattern: str) -> bool:
@@ -260,39 +254,35 @@ def _imported(subject: Subject, contract: SymbolContract) -> Iterator[Finding]:
                 policy=f"{contract.key}.symbol",
             )
         elif contract.provider is not None:
-            yield from _provided(subject, contract, member, {s.name for s in wanted})
+            yield from _provided(subject, contract.key, contract.provider, member, {s.name for s in wanted})
 
 
-def _provided(
-    subject: Subject, contract: SymbolContract, member: Member, names: set[str]
-) -> Iterator[Finding]:
+def _provided(subject: Subject, key: str, library: str, member: Member, names: set[str]) -> Iterator[Finding]:
     told: set[str] = set()
     for scene in subject.scenes:
         for binding in scene.outcomes:
             if binding.object != member.path or binding.symbol not in names or binding.symbol in told:
                 continue
-            if not _elsewhere(binding, contract.provider or "*"):
+            if not _elsewhere(binding, library):
                 continue
             told.add(binding.symbol)
             yield IMPORT.finding(
                 f"{member.path} gets {binding.symbol} from {binding.provider or 'nobody'} ({binding.status});"
-                f" the policy wants it from {contract.provider}",
+                f" the policy wants it from {library}",
                 member=member.path,
-                library=contract.provider,
+                library=library,
                 symbol=binding.symbol,
-                policy=f"{contract.key}.from",
+                policy=f"{key}.from",
                 evidence={"provider": binding.provider, "status": binding.status, "root": binding.root},
             )
 
 
 def _elsewhere(binding: Binding, library: str) -> bool:
     """Whether it is decided that the symbol does not come from the library."""
-    if binding.status in ("undecided", "unreferenced", "weak-unbound"):
-        return False
-    if any(matches_name(name, library) for name in binding.unless):
-        return False
-    name = (binding.provider or "").rpartition("/")[2].rpartition(":")[2]
-    return not matches_name(name, library)
+    provider = (binding.provider or "").rpartition("/")[2].rpartition(":")[2]
+    perhaps = (provider, *binding.unless)
+    decided = binding.status not in ("undecided", "unreferenced", "weak-unbound")
+    return decided and not any(matches_name(name, library) for name in perhaps)
 
 
 def _exported(subject: Subject, contract: SymbolContract) -> Iterator[Finding]:
@@ -369,8 +359,8 @@ def _paths(subject: Subject) -> Iterator[Finding]:
                         policy=f"{rule.key}.required",
                         evidence={"entries": has},
                     )
-            for entry in has if rule.allowed is not None else ():
-                if not matches_any(entry.rstrip("/"), rule.allowed or ()):
+            for entry in has:
+                if rule.allowed is not None and not matches_any(entry.rstrip("/"), rule.allowed):
                     yield RPATH.finding(
                         f"{member.path} has {entry} in its RUNPATH, which the policy does not allow",
                         member=member.path,
