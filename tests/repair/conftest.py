@@ -66,18 +66,19 @@ class Forge:
     def wheel(
         self,
         name: str,
-        members: Mapping[str, Path | str],
+        members: Mapping[str, Path | str | bytes],
         tag: str = f"{TAG}-{TAG}-linux_x86_64",
         modes: Mapping[str, int] | None = None,
         purelib: bool = False,
         requires: tuple[str, ...] = (),
         folder: str = "dist",
     ) -> Path:
-        """A wheel of version 1.0; members are files of this folder or texts. Everything has a date of 2020."""
+        """A wheel of version 1.0; members are files of this folder, texts or bytes. Everything has a date of 2020."""
         info = f"{name}-1.0.dist-info"
         python, abi, platforms = tag.split("-")
         tags = "".join(f"Tag: {python}-{abi}-{p}\n" for p in platforms.split("."))
-        entries = {k: v.read_bytes() if isinstance(v, Path) else v.encode() for k, v in members.items()}
+        entries = {k: v.read_bytes() if isinstance(v, Path) else v for k, v in members.items()}
+        entries = {k: v.encode() if isinstance(v, str) else v for k, v in entries.items()}
         asked = "".join(f"Requires-Dist: {r}\n" for r in requires)
         entries[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{asked}".encode()
         root = "true" if purelib else "false"
