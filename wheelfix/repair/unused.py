@@ -6,19 +6,25 @@ from collections.abc import Mapping
 
 from wheelfix.checks.subject import Subject
 from wheelfix.model.elf import ElfFacts
-from wheelfix.model.resolution import Load
+from wheelfix.model.resolution import Binding, Load
 from wheelfix.repair.plan import Draft
 
 # crtbegin's frame_dummy is in every DT_INIT_ARRAY; more means code that runs when the library is loaded.
 _OWN_CONSTRUCTORS = 1
 _SETTLED = frozenset({"bound", "weak-unbound", "unreferenced"})
+# What GCC's crtstuff.c and glibc's crti (gmon-start.c) refer to in every object, weakly, and call where it is there:
+# libraries of the toolchain alone define it, and code that needs those refers to more of them.
+_HOOKS = frozenset(
+    {"__gmon_start__", "_Jv_RegisterClasses", "__register_frame_info", "__deregister_frame_info"}
+) | {f"_ITM_{action}TMCloneTable" for action in ("register", "deregister")}
 
 
 def unused_needs(draft: Draft, subject: Subject) -> frozenset[tuple[str, str]]:
     """The (object, library) pairs of the wheel that can be dropped; ``subject`` is the planned wheel's.
 
-    A missing library is unused where every symbol of the processes that load the object binds without it. A
-    graft is unused where nothing outside of what it brings along binds to it, and where loading it runs no code.
+    A missing library is unused where every symbol of the processes that load the object binds without it, the
+    toolchain's hooks excepted. A graft is unused where nothing outside of what it brings along binds to it, and
+    where loading it runs no code.
     """
     by_path = {m.path: m.elf for m in subject.wheel.elves}
     members = {g.member for g in draft.plan.grafts}
@@ -41,7 +47,11 @@ def _settled_without(path: str, name: str, elf: ElfFacts | None, subject: Subjec
         return False
     loads = {load.root.path for s in subject.scenes for load in s.loads if _holds(load, path)}
     bound = (one for s in subject.scenes for one in s.bound if one.root in loads)
-    return bool(loads) and all(b.status in _SETTLED for one in bound for b in one.bindings)
+    return bool(loads) and all(_settled(b) for one in bound for b in one.bindings)
+
+
+def _settled(binding: Binding) -> bool:
+    return binding.status in _SETTLED or (binding.weak and binding.symbol in _HOOKS)
 
 
 def _holds(load: Load, path: str) -> bool:
@@ -82,6 +92,6 @@ def _used(group: set[str], subject: Subject) -> bool:
                 continue
             if binding.provider in group or binding.also in group:
                 return True
-            if binding.status in ("missing", "undecided"):
+            if not _settled(binding):
                 return True  # what nobody is known to supply may come from there
     return False
