@@ -71,7 +71,8 @@ def test_what_is_no_wheel_is_told(tmp_path) -> None:  # type: ignore[no-untyped-
 def test_an_object_in_a_purelib_folder_is_an_error_and_a_wheel_that_is_pure_as_a_whole_a_warning() -> None:
     spread = member("x.so", LIBRARY, name="demo-1.0.data/purelib/x.so", scheme="purelib")
     assert rules(spread) == [("elf-in-purelib", "error")]
-    assert rules(member("x.so", LIBRARY, scheme="purelib")) == [("elf-in-purelib", "warning")]
+    text = member("pkg/__init__.py", None, scheme="purelib")
+    assert rules(text, member("x.so", LIBRARY, scheme="purelib")) == [("elf-in-purelib", "warning")]
     messages = [
         only(member("x.so", LIBRARY, name=n, scheme="purelib")).message for n in (spread.name, "x.so")
     ]

@@ -58,8 +58,14 @@ def test_an_architecture_beyond_the_policy_is_an_error() -> None:
     assert [(f.rule, "sm_52" in f.message) for f in found] == [("cuda-arch-unexpected", True)]
 
 
-def test_an_object_without_device_code_is_not_judged() -> None:
+def test_an_object_without_device_code_is_not_judged_and_those_after_it_are() -> None:
     assert judged(cuda=WANTED) == []
+    members = tuple(
+        Member(n, n, content="elf", elf=ElfFacts(device_code=code))
+        for n, code in (("pkg/plain.so", ()), ("pkg/k.so", (cubin("sm_80"),)))
+    )
+    found = check(Subject(WheelFacts("x.whl", members=members), (LINUX,), (), Policy()))
+    assert [f.member for f in found] == ["pkg/k.so"]
 
 
 def test_all_architectures_that_differ_are_told_by_number_with_what_is_there() -> None:
@@ -119,6 +125,11 @@ def test_newer_gpus_run_what_is_compiled_from_older_ptx() -> None:
     assert finding.rule == "cuda-ptx-missing"
     assert "compiles from compute_80" in finding.message
     assert "cannot" not in finding.message
+
+
+def test_an_architecture_of_another_maker_in_the_policy_is_missing_from_cuda_code() -> None:
+    found = judged(cubin("sm_80"), cuda=Cuda("p:cuda", ("sm_80", "sm_90", "gfx942"), "any"))
+    assert ["gfx942" in f.message for f in found] == [True, False]
 
 
 def test_an_object_of_ptx_alone_lacks_every_architecture_and_no_ptx() -> None:

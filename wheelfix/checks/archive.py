@@ -8,7 +8,6 @@ from wheelfix.checks.linkflags import blocks
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Subject
 from wheelfix.model.finding import Finding
-from wheelfix.model.wheel import Member
 
 _REBUILD = "Build the wheel again with a current build backend; do not repack it by hand."
 _REPACK = "```sh\nwheel unpack x.whl && wheel pack x-1.0/    # writes RECORD anew\n```"
@@ -311,18 +310,16 @@ def _modes(subject: Subject) -> Iterator[Finding]:
 
 def _copies(subject: Subject) -> Iterator[Finding]:
     """Equal libraries with a SONAME: links that became copies. Equal programs or modules split no state."""
-    same: dict[str, list[tuple[Member, str]]] = {}
+    same: dict[tuple[str, str, int], list[str]] = {}
     for member, elf in subject.wheel.objects:
         if elf.soname is not None and member.sha256:
-            same.setdefault(member.sha256, []).append((member, elf.soname))
-    for members in same.values():
-        if len(members) > 1:
-            names = [m.path for m, _ in members]
-            first, soname = members[0]
+            same.setdefault((member.sha256, elf.soname, member.size), []).append(member.path)
+    for (_, soname, size), names in same.items():
+        if len(names) > 1:
             yield DUPLICATE_ELF.finding(
                 f"{', '.join(names)} are the same file (SONAME {soname}): a process that opens two of them has"
                 " the library's state twice",
                 member=names[0],
                 library=soname,
-                evidence={"members": names, "size": first.size},
+                evidence={"members": names, "size": size},
             )

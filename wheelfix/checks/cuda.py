@@ -141,19 +141,20 @@ def _architectures(subject: Subject) -> Iterator[Finding]:
 def _ptx(
     path: str, cubins: list[str], ptx: list[str], cuda: Cuda | None, evidence: dict[str, list[str]]
 ) -> Iterator[Finding]:
-    wanted = cuda.ptx if cuda is not None else "newest"
-    if wanted == "none":
+    if cuda is not None and cuda.ptx == "none":
         for name in ptx:
             yield ARCH_UNEXPECTED.finding(
                 f"{path} holds PTX for {name}; the policy wants none",
                 member=path,
-                policy=f"{cuda.key}.ptx" if cuda else None,
+                policy=f"{cuda.key}.ptx",
                 evidence=evidence,
             )
-    newest = max(map(_number, cubins), default=0)
+    if not cubins or (cuda is not None and cuda.ptx != "newest"):
+        return
+    newest = max(map(_number, cubins))
     # "a" and "f" at the end: for this architecture, this family alone (nvcc's manual, "GPU Feature List").
     forward = [p for p in ptx if not p.endswith(("a", "f"))]
-    if wanted == "newest" and newest and not any(_number(p) >= newest for p in forward):
+    if not any(_number(p) >= newest for p in forward):
         yield PTX_MISSING.finding(
             f"{path} holds machine code up to sm_{newest} but no PTX for it that later GPUs can use"
             + (f" (PTX: {_listed(ptx)})" if ptx else "")
@@ -205,6 +206,7 @@ def _of(facts: ElfFacts, kind: Literal["cubin", "ptx"]) -> list[str]:
 
 
 def _number(architecture: str) -> int:
+    """``sm_90a`` is 90; names of other makers (gfx942), which a policy may hold, have none."""
     return int("".join(c for c in architecture.partition("_")[2] if c.isdigit()) or 0)
 
 

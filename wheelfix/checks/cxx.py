@@ -169,10 +169,16 @@ def core_symbols(subject: Subject) -> frozenset[str]:
     those few leftovers stand in healthy objects and are no second runtime.
     """
     for scene in subject.scenes:
-        library = scene.world.host.get("libstdc++.so.6")
-        if library is not None and library.elf is not None and library.elf.complete:
-            return frozenset(s.name for s in library.elf.symbols if s.bind == STB_GLOBAL and s.exported)
+        symbols = _of_the_host(scene)
+        if symbols is not None:
+            return frozenset(s.name for s in symbols if s.bind == STB_GLOBAL and s.exported)
     return _internals(subject)
+
+
+def _of_the_host(scene: Scene) -> Sequence[Symbol] | None:
+    """What the promised machine's own libstdc++ holds; None where it has none or only the name is known."""
+    library = scene.world.host.get("libstdc++.so.6")
+    return library.elf.symbols if library is not None and library.elf and library.elf.complete else None
 
 
 def is_runtime(name: str) -> bool:
@@ -180,8 +186,9 @@ def is_runtime(name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, glob) for glob in _RUNTIME)
 
 
-def _is_runtime_library(path: str, elf: ElfFacts) -> bool:
-    return is_runtime(elf.soname or posixpath.basename(path)) or is_runtime(posixpath.basename(path))
+def _is_runtime_library(path: str, elf: ElfFacts | None) -> bool:
+    """By its SONAME or by its file name."""
+    return any(is_runtime(n) for n in (elf.soname if elf else None, posixpath.basename(path)) if n)
 
 
 def _dynamic(path: str, elf: ElfFacts, entry: CxxRuntime | None) -> Iterator[Finding]:
@@ -212,8 +219,8 @@ def _own_copy(
             n for n in core.intersection(elf.local_names) if elf.hides(n)
         )
         yield from _static(path, own, entry)
-    forbidden = entry is not None and entry.exports == "forbid"
-    leaked = [s.name for s in exported if forbidden or s.name in core]
+    forbids = entry if entry is not None and entry.exports == "forbid" else None
+    leaked = [s.name for s in exported if forbids is not None or s.name in core]
     if leaked:
         total = sum(s.exported for s in elf.symbols)
         unique = sum(s.exported and s.bind == STB_GNU_UNIQUE for s in elf.symbols)
@@ -224,8 +231,8 @@ def _own_copy(
             member=path,
             symbol=leaked[0],
             evidence={"symbols": listed(leaked), "count": len(leaked), "exported": total, "unique": unique},
-            severity="error" if forbidden else None,
-            policy=entry.key if forbidden and entry is not None else None,
+            severity="error" if forbids is not None else None,
+            policy=forbids.key if forbids is not None else None,
         )
 
 
@@ -262,9 +269,9 @@ def _missing(subject: Subject, scene: Scene) -> Iterator[Finding]:
     for one in missing_symbols(scene):
         if one.symbol.name in runtime:
             objects.setdefault(one.object.path, (one.load.root.path, []))[1].append(one.symbol.name)
+    needed = {member.path: elf.needed for member, elf in subject.wheel.objects}
     for path, (root, names) in objects.items():
-        elf = subject.member_at[path].elf
-        needs = any(n.startswith(("libstdc++", "libc++")) for n in elf.needed) if elf is not None else False
+        needs = any(n.startswith(("libstdc++", "libc++")) for n in needed[path])
         yield MISSING.finding(
             f"{path} uses {len(names)} symbols of the C++ runtime that nothing it loads defines"
             + (
@@ -286,14 +293,13 @@ def _borrowed(subject: Subject, scene: Scene) -> Iterator[Finding]:
     nodes = {n.path: n for load in scene.loads for n in (*scene.world.interpreter, *load.scope)}
     loans: dict[tuple[str, str], dict[str, None]] = {}
     for binding in scene.outcomes:
-        if binding.symbol not in runtime or binding.status != "bound" or binding.provider is None:
+        if binding.symbol not in runtime or binding.provider is None:
             continue
         lender = nodes[binding.provider]
         if (
             nodes[binding.object].owner == "wheel"
             and lender.owner in ("wheel", "given")
             and lender.path != binding.object
-            and lender.elf is not None
             and not _is_runtime_library(lender.path, lender.elf)
         ):
             loans.setdefault((binding.object, lender.path), {})[binding.symbol] = None
@@ -323,10 +329,10 @@ def _loan(
     foreign: bool,
 ) -> Finding:
     entry = entry_for(subject, object_)
-    static = entry is not None and entry.linkage == "static"
+    static = entry if entry is not None and entry.linkage == "static" else None
     names = list(dict.fromkeys(name for symbols in lenders.values() for name in symbols))
-    host = scene.world.host.get("libstdc++.so.6")
-    held = {s.name for s in host.elf.symbols} if host is not None and host.elf is not None else set()
+    symbols = _of_the_host(scene)
+    held = {s.name for s in symbols} if symbols is not None else set(names)
     lacking = [n for n in names if n not in held]
     return BORROWED.finding(
         f"{object_} takes {len(names)} symbol{'s' if len(names) > 1 else ''} of the C++ runtime from {whose}, "
@@ -341,8 +347,8 @@ def _loan(
             "lenders": {path: list(symbols)[:SHOWN] for path, symbols in lenders.items()},
             "host-lacks": lacking[:SHOWN],
         },
-        severity="error" if foreign or static else "info",
-        policy=entry.key if static and entry is not None else None,
+        severity="error" if foreign or static is not None else "info",
+        policy=static.key if static is not None else None,
     )
 
 
