@@ -151,18 +151,19 @@ CUDART = "libcudart.so.13"
 def test_the_chain_has_every_object_on_the_shortest_way() -> None:
     members = (
         module_(MODULE, "liba.so", "libd.so"),
-        library("liba.so", "libb.so"),
+        library("liba.so", "libb.so", "libd.so"),
         library("libb.so", "libc.so"),
         library("libc.so", CUDART),
         library("libd.so", CUDART, "liba.so"),
+        module_("pkg/_z.so", "libb.so"),
     )
     assert chains(MODULE, *members) == [
         ([MODULE, "pkg/libd.so", CUDART], f"{MODULE} needs {CUDART} through pkg/libd.so")
     ]
-    assert chains("pkg/liba.so", *members) == [
+    assert chains("pkg/_z.so", *members) == [
         (
-            ["pkg/liba.so", "pkg/libb.so", "pkg/libc.so", CUDART],
-            f"pkg/liba.so needs {CUDART} through pkg/libb.so -> pkg/libc.so",
+            ["pkg/_z.so", "pkg/libb.so", "pkg/libc.so", CUDART],
+            f"pkg/_z.so needs {CUDART} through pkg/libb.so -> pkg/libc.so",
         )
     ]
     direct = module_(MODULE, "liba.so", CUDART), library("liba.so", CUDART)

@@ -203,10 +203,13 @@ def test_the_first_that_loads_it_is_named_the_root_where_it_is_the_library_itsel
     ]
 
 
-@pytest.mark.rule("load-order-dependent", fires=False)
+@pytest.mark.rule("load-order-dependent", fires=True)
 def test_a_path_in_place_of_a_name_is_told_as_that() -> None:
     built = library("pkg/lib/liba.so", soname="out/liba.so")
-    assert findings("load-order-dependent", LEADS, built, library("pkg/lib/libb.so", "out/liba.so")) == []
+    helper = library("pkg/lib/libb.so", "out/liba.so", "libd.so")
+    root = module("pkg/x.so", "liba.so", "libb.so", "libd.so", runpath="$ORIGIN/lib")
+    (finding,) = findings("load-order-dependent", root, built, helper, library("pkg/lib/libd.so"))
+    assert (finding.member, finding.library) == ("pkg/lib/libb.so", "libd.so")
 
 
 @pytest.mark.rule("load-order-dependent", fires=False)
@@ -306,6 +309,13 @@ def test_what_is_loaded_later_helps_nobody() -> None:
     assert told(search_paths, without) == []
 
 
+@pytest.mark.rule("load-order-dependent", fires=False)
+def test_two_objects_neither_with_a_path_into_another_distribution() -> None:
+    root = module("pkg/x.so", "libcudart.so.13", "libb.so", runpath="$ORIGIN")
+    helper = library("pkg/libb.so", "libcudart.so.13")
+    assert findings("load-order-dependent", root, helper, requires=("other",)) == []
+
+
 @pytest.mark.rule("needed-unreachable", fires=False)
 @pytest.mark.rule("load-order-dependent", fires=False)
 @pytest.mark.parametrize(
@@ -328,6 +338,14 @@ def test_a_library_of_an_absent_distribution_that_no_path_leads_to_is_unreachabl
     assert (finding.severity, finding.policy) == ("error", "test:provider[0]")
     assert finding.remedy == f"Give pkg/x.so the RUNPATH {TO_CUDART}."
     assert finding.evidence == {"root": "pkg/x.so", "hop": TO_CUDART, "provider": "nvidia-cuda-runtime"}
+
+
+def test_a_library_that_a_given_distribution_lacks_is_told_as_missing() -> None:
+    lacks = wheel(library("nvidia/cu12/lib/libcudart.so.12"), name="nvidia-cuda-runtime")
+    judged = subject(
+        wheel(module("pkg/x.so", "libcudart.so.13"), requires=[lacks.name]), lacks, policy=CUDART
+    )
+    assert told(search_paths, judged) == []
 
 
 @pytest.mark.rule("needed-unreachable", fires=False)

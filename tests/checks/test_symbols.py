@@ -6,7 +6,7 @@ import pytest
 
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.checks.symbols import check
-from wheelfix.model.elf import ElfFacts, Segment, Symbol, VersionDef, VersionNeed, VersionRef
+from wheelfix.model.elf import STV_HIDDEN, ElfFacts, Segment, Symbol, VersionDef, VersionNeed, VersionRef
 from wheelfix.model.finding import Finding
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.resolution import Edge, Load, Node, World
@@ -36,24 +36,38 @@ def wants(name: str, version: str | None = None, file: str | None = None) -> Sym
     return Symbol(name, lookups=2, version=version, version_file=file)
 
 
-def judged(
-    *scope: Node, beside: tuple[Node, ...] = (), gone: tuple[str, ...] = (), baseline: str = "tag"
-) -> list[Finding]:
-    """The findings on a wheel whose root needs the rest of the scope; ``beside`` is installed and not loaded."""
+def loaded(*scope: Node, gone: tuple[str, ...] = ()) -> Load:
+    """A load whose root needs the rest of the scope."""
     root = scope[0]
     edges = [Edge(root.path, root.path, n.path.rpartition("/")[2], "found", n.path) for n in scope[1:]]
     edges += [Edge(root.path, root.path, name, "missing") for name in gone]
-    files = {n.location: n for n in (*scope, *beside)}
-    scene = Scene(TAG, World(files, frozenset(), libc_version=(2, 28)), (Load(root, scope, tuple(edges)),))
+    return Load(root, scope, tuple(edges))
+
+
+def judged(
+    *scope: Node,
+    beside: tuple[Node, ...] = (),
+    gone: tuple[str, ...] = (),
+    baseline: str = "tag",
+    platforms: tuple[PlatformPolicy, ...] = (TAG,),
+    others: tuple[Load, ...] = (),
+) -> list[Finding]:
+    """The findings on a wheel whose root needs the rest of the scope; ``beside`` is installed and not loaded.
+
+    ``others`` are loads of more roots.
+    """
+    loads = (loaded(*scope, gone=gone), *others)
+    files = {n.location: n for n in (*beside, *(n for one in loads for n in one.scope))}
+    scene = Scene(TAG, World(files, frozenset(), libc_version=(2, 28)), loads)
     members = tuple(
-        Member(n.path, n.path, content="elf", elf=n.elf) for n in (*scope, *beside) if n.owner == "wheel"
+        Member(n.path, n.path, content="elf", elf=n.elf) for n in files.values() if n.owner == "wheel"
     )
     runtime = {"libstdc++.so.6": frozenset({"__cxa_throw"})}
     return list(
         check(
             Subject(
                 WheelFacts("x.whl", members=members),
-                (TAG,),
+                platforms,
                 (scene,),
                 Policy(),
                 baseline=baseline,  # type: ignore[arg-type]
@@ -73,6 +87,37 @@ def test_symbol_that_nobody_defines_is_an_error() -> None:
         "g",
     )
     assert "nearest" not in finding.evidence
+    assert finding.message == "pkg/x.so: nothing that it loads defines g"
+    assert finding.evidence == {"symbols": [{"symbol": "g"}], "count": 1, "version": None, "root": "pkg/x.so"}
+
+
+@pytest.mark.rule("undefined-symbol", fires=True)
+def test_what_is_bound_and_what_is_anothers_hides_nothing() -> None:
+    others = node("other/libo.so", wants("h"), owner="given")
+    root = node("pkg/x.so", wants("f"), wants("g"), wants("g"))  # g twice in the symbol table
+    helper = node("pkg/liba.so", gives("f"), wants("i"))
+    found = judged(root, others, helper)
+    assert [(f.member, f.symbol, f.evidence["count"]) for f in found] == [
+        ("pkg/x.so", "g", 1),
+        ("pkg/liba.so", "i", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["g0", "g1", "g2"], "g0, g1, g2"),
+        (["g0", "g1", "g2", "g3"], "g0, g1, g2 and 1 more"),
+        (["g0", "_Z1fi"], "g0, _Z1fi (f(int))"),
+    ],
+)
+def test_three_symbols_are_named_those_of_cxx_in_words(names: list[str], words: str) -> None:
+    (finding,) = judged(node("pkg/x.so", *map(wants, names)))
+    assert finding.message == f"pkg/x.so: nothing that it loads defines {words}"
+    assert finding.symbol == "g0"
+    assert finding.evidence["symbols"] == [
+        {"symbol": n, "demangled": "f(int)"} if n == "_Z1fi" else {"symbol": n} for n in names
+    ]
 
 
 @pytest.mark.rule("undefined-symbol", fires=False)
@@ -146,6 +191,21 @@ def test_another_version_is_named() -> None:
     assert "version V3" in finding.message
 
 
+def test_two_explanations_make_two_findings_also_of_one_library() -> None:
+    library = node(
+        "pkg/liba.so",
+        gives("g", version="V3", version_index=3, hidden=True),
+        local_names=frozenset({"l", "m"}),
+        versioned=True,
+        verdef=(VersionDef("V2", 2), VersionDef("V3", 3)),
+    )
+    found = judged(node("pkg/x.so", wants("l"), wants("g"), wants("m")), library)
+    assert [f.evidence["nearest"] for f in found] == [
+        {"kind": "local", "library": "pkg/liba.so", "symbol": "l"},
+        {"kind": "version", "library": "pkg/liba.so", "symbol": "g"},
+    ]
+
+
 def test_symbols_with_one_explanation_make_one_finding() -> None:
     (finding,) = judged(node("pkg/x.so", *(wants(f"g{i}") for i in range(50))))
     assert finding.evidence["count"] == 50
@@ -181,11 +241,108 @@ def test_version_that_the_bundled_library_has_is_right() -> None:
 
 
 @pytest.mark.rule("symbol-version-missing", fires=True)
+@pytest.mark.rule("undefined-symbol", fires=True)
+def test_a_version_error_explains_its_own_symbols_alone() -> None:
+    verneed = (VersionNeed("liba.so", (VersionRef("V1"),)), VersionNeed("libb.so", (VersionRef("V2", 3),)))
+    symbols = wants("g", "V1", "liba.so"), wants("g", "V2", "libb.so"), wants("h")
+    root = node("pkg/x.so", *symbols, verneed=verneed, versioned=True)
+    libraries = (
+        node(f"pkg/{n}.so", gives("g", version="V1", version_index=2), **V1) for n in ("liba", "libb")
+    )
+    found = judged(root, *libraries)
+    assert [(f.rule, f.library, f.symbol) for f in found] == [
+        ("symbol-version-missing", "libb.so", None),
+        ("undefined-symbol", None, "h"),
+    ]
+
+
+@pytest.mark.rule("symbol-version-missing", fires=True)
+def test_a_version_is_told_once_with_the_first_root_and_what_is_loaded_there() -> None:
+    helper = node("pkg/libh.so", **needs("liba.so", "V2", "V2"))
+    roots = [
+        loaded(node(f"pkg/{n}.so"), node(f"pkg/{n}/liba.so", **V1), helper) for n in ("one", "two", "three")
+    ]
+    (finding,) = judged(*roots[0].scope, others=tuple(roots[1:]))
+    assert finding.evidence == {
+        "file": "liba.so",
+        "versions": ["V2"],
+        "root": "pkg/one.so",
+        "provider": "pkg/one/liba.so",
+    }
+
+
+@pytest.mark.rule("symbol-version-missing", fires=True)
+def test_the_versions_that_other_distributions_lack_are_not_told() -> None:
+    others = node("other/libo.so", owner="given", **needs("liba.so", "V2"))
+    helper = node("pkg/libh.so", **needs("liba.so", "V3"))
+    (finding,) = judged(node("pkg/x.so"), node("pkg/liba.so", **V1), others, helper)
+    assert (finding.member, finding.evidence["versions"]) == ("pkg/libh.so", ["V3"])
+
+
+LATER = PlatformPolicy(
+    "manylinux_2_34_x86_64",
+    "x86_64",
+    "glibc",
+    (2, 34),
+    frozenset({"libc.so.6"}),
+    {"GLIBC": frozenset({"2.17", "2.28", "2.34"})},
+)
+
+
+@pytest.mark.rule("symbol-version-missing", fires=True)
+@pytest.mark.rule("symbol-version-missing", fires=False)
+@pytest.mark.parametrize(
+    ("version", "platforms", "fires"),
+    [
+        ("GLIBC_2.28", (TAG,), True),
+        ("GLIBC_2.34", (TAG,), False),  # symbol-version-too-new tells
+        ("GLIBC_2.34", (LATER, TAG), False),
+        ("GLIBC_2.34", (LATER,), True),
+        ("GLIBC_PRIVATE", (TAG,), False),  # symbol-version-private tells
+    ],
+)
+def test_versions_of_glibc_that_a_library_of_the_wheel_lacks(
+    version: str, platforms: tuple[PlatformPolicy, ...], fires: bool
+) -> None:
+    root = node("pkg/x.so", **needs("liba.so", version, "V3"))
+    (finding,) = judged(root, node("pkg/liba.so", **V1), platforms=platforms)
+    assert finding.evidence["versions"] == ([version, "V3"] if fires else ["V3"])
+
+
+@pytest.mark.rule("symbol-version-missing", fires=True)
+@pytest.mark.rule("undefined-symbol", fires=True)
 def test_named_library_without_any_versions_is_an_error() -> None:
-    root = node("pkg/x.so", wants("g", "V1", "liba.so"), **needs("liba.so", "V1"))
-    (finding,) = judged(root, node("pkg/liba.so", gives("g")))
+    root = node("pkg/x.so", wants("g", "V1", "liba.so"), wants("h"), **needs("liba.so", "V1"))
+    finding, undefined = judged(root, node("pkg/liba.so", gives("g"), gives("other")))
     assert finding.rule == "symbol-version-missing"
     assert "no versions at all" in finding.message
+    assert (undefined.rule, undefined.symbol) == ("undefined-symbol", "h")
+
+
+@pytest.mark.rule("undefined-symbol", fires=True)
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"versioned": True},
+        {"verneed": (VersionNeed("libc.so.6", ()),)},
+        {"verdef": (VersionDef("V1", 2),)},
+    ],
+)
+def test_a_named_library_with_versions_of_any_kind_has_the_symbol_in_another(
+    facts: dict[str, object],
+) -> None:
+    root = node("pkg/x.so", wants("g", "V1", "liba.so"), **needs("liba.so", "V1"))
+    library = node("pkg/liba.so", gives("g", version="V3", version_index=3), **facts)
+    (finding,) = judged(root, library)
+    assert finding.evidence["nearest"] == {"kind": "version", "library": "pkg/liba.so", "symbol": "g"}
+
+
+@pytest.mark.rule("undefined-symbol", fires=True)
+@pytest.mark.parametrize("symbol", [gives("g", visibility=STV_HIDDEN), gives("h")])
+def test_a_named_library_without_versions_that_does_not_export_the_symbol(symbol: Symbol) -> None:
+    root = node("pkg/x.so", wants("g", "V1", "liba.so"), **needs("liba.so", "V1"))
+    found = judged(root, node("pkg/liba.so", symbol, gives("other")))
+    assert [f.rule for f in found] == ["undefined-symbol"]
 
 
 @pytest.mark.rule("symbol-version-missing", fires=False)
@@ -209,6 +366,14 @@ def test_versions_of_this_machine_are_judged_where_it_is_asked_for() -> None:
 def test_versions_of_a_file_that_nothing_loads_are_an_error() -> None:
     (finding,) = judged(node("pkg/x.so", **needs("libz.so.1", "ZLIB_1.2.9")), node("pkg/libz-1a2b.so.1"))
     assert (finding.rule, finding.severity, finding.library) == ("verneed-orphan", "error", "libz.so.1")
+    assert finding.evidence == {"file": "libz.so.1", "versions": ["ZLIB_1.2.9"], "root": "pkg/x.so"}
+
+
+@pytest.mark.rule("verneed-orphan", fires=True)
+@pytest.mark.parametrize("version", ["GLIBC_2.28", "GLIBC_2.34", "GLIBC_PRIVATE"])
+def test_an_orphan_is_one_whatever_the_version(version: str) -> None:
+    (finding,) = judged(node("pkg/x.so", **needs("libc.so.6", version)))
+    assert (finding.rule, finding.evidence["versions"]) == ("verneed-orphan", [version])
 
 
 @pytest.mark.rule("verneed-orphan", fires=False)

@@ -209,13 +209,12 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
     if _reaches(scene, load, edge.object, providers):
         return
     # No import comes before a program; one that was given and loads the library would have put it into the world.
-    program = load.root.elf is not None and load.root.elf.is_program
     imported = next(
         (
             p
             for p in providers
             if p.loads == "by-import"
-            and not program
+            and not _starts_a_process(load)
             and canonicalize_name(p.distribution) not in subject.given_distributions
         ),
         None,
@@ -244,9 +243,13 @@ def _external(subject: Subject, scene: Scene, load: Load, edge: Edge) -> Iterato
     )
 
 
+def _starts_a_process(load: Load) -> bool:
+    return load.root.elf is not None and load.root.elf.is_program
+
+
 def _importer(scene: Scene, load: Load, library: str, providers: tuple[Provider, ...]) -> Node | None:
     """What importing a required distribution loads before the root, and which finds the library by its own path."""
-    if load.root.elf is not None and load.root.elf.is_program:
+    if _starts_a_process(load):
         return None
     folders = {posixpath.normpath(f"{SITE}/{p.path}") for p in providers}
     for node in scene.world.preloaded.values():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 
 from wheelfix.checks.demangle import demangled
 from wheelfix.checks.linkflags import blocks
@@ -14,7 +16,7 @@ from wheelfix.checks.subject import Scene, Subject
 from wheelfix.loader.versions import VersionError, loaded_by_name, version_errors
 from wheelfix.model.elf import Symbol
 from wheelfix.model.finding import Finding
-from wheelfix.model.resolution import Load, Node
+from wheelfix.model.resolution import Load, Node, Owner
 
 UNDEFINED = Rule(
     id="undefined-symbol",
@@ -88,7 +90,11 @@ def missing_symbols(scene: Scene) -> Iterator[Missing]:
     """
     loads = {load.root.path: load for load in scene.loads}
     seen: set[tuple[str, str, str | None]] = set()
-    explained: dict[str, set[tuple[str, str]]] = {}
+
+    @cache
+    def explained(root: str) -> frozenset[tuple[str, str]]:
+        return frozenset((e.file, e.version) for e in version_errors(scene.world, loads[root]))
+
     for binding in scene.outcomes:
         key = (binding.object, binding.symbol, binding.version)
         if binding.status != "missing" or key in seen:
@@ -100,9 +106,7 @@ def missing_symbols(scene: Scene) -> Iterator[Missing]:
         symbol = next(
             s for s in node.elf.symbols if s.name == binding.symbol and s.version == binding.version
         )
-        if binding.root not in explained:
-            explained[binding.root] = {(e.file, e.version) for e in version_errors(scene.world, load)}
-        if (symbol.version_file, symbol.version) in explained[binding.root]:
+        if (symbol.version_file, symbol.version) in explained(binding.root):
             continue
         seen.add(key)
         yield Missing(load, node, symbol)
@@ -120,11 +124,11 @@ def check(subject: Subject) -> Iterator[Finding]:
 def _versions(subject: Subject, scene: Scene) -> Iterator[Finding]:
     told: dict[tuple[str, str, str], list[VersionError]] = {}
     for load in scene.loads:
-        owners = {n.path: n.owner for n in (*scene.world.interpreter, *load.scope)}
+        owners: dict[str | None, Owner] = {n.path: n.owner for n in (*scene.world.interpreter, *load.scope)}
         for error in version_errors(scene.world, load):
             if owners[error.object] != "wheel":
                 continue
-            promised = owners.get(error.provider or "") == "host" and subject.baseline == "tag"
+            promised = owners.get(error.provider) == "host" and subject.baseline == "tag"
             too_new = any(lacks_version(p, error.version) for p in subject.platforms)
             if error.trouble == "missing" and (promised or too_new or error.version == "GLIBC_PRIVATE"):
                 continue  # judged by the tag: symbol-version-too-new, symbol-version-private
@@ -187,7 +191,8 @@ def _undefined(scene: Scene, missing: Sequence[Missing]) -> Iterator[Finding]:
 def _unversioned(scene: Scene, one: Missing) -> Finding | None:
     """The file that verneed names holds the symbol and has no versions: an assertion of check_match."""
     symbol = one.symbol
-    node = loaded_by_name(scene.world, one.load).get(symbol.version_file or "")
+    loaded = loaded_by_name(scene.world, one.load).items()
+    node = next((n for name, n in loaded if name == symbol.version_file), None)
     if node is None or node.elf is None or node.elf.verdef or node.elf.verneed or node.elf.versioned:
         return None
     if not any(s.name == symbol.name and s.exported for s in node.elf.symbols):
@@ -205,9 +210,7 @@ def _unversioned(scene: Scene, one: Missing) -> Finding | None:
 def listed(names: Iterable[str]) -> list[Mapping[str, str]]:
     """Symbols as evidence: each with its C++ name where it has one; at most the first ``SHOWN``."""
     told: list[Mapping[str, str]] = []
-    for name in names:
-        if len(told) == SHOWN:
-            break
+    for name in islice(names, SHOWN):
         plain = demangled(name)
         told.append({"symbol": name} if plain == name else {"symbol": name, "demangled": plain})
     return told
