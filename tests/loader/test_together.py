@@ -79,6 +79,7 @@ def _nodes(draw: st.DrawFn) -> tuple[Node, ...]:
                 symbolic=draw(st.booleans()),
                 type=draw(st.sampled_from((ET_DYN, ET_DYN, ET_DYN, ET_EXEC))),
                 complete=draw(st.sampled_from((True, True, True, False))),
+                open_ended=draw(st.sampled_from((False, False, False, True))),
             )
         )
     return tuple(found)

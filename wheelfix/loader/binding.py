@@ -36,6 +36,8 @@ class Indexes:
         self.holders: dict[str, list[int]] = {}
         self._known: dict[int, tuple[ElfFacts, Index]] = {}
         self._places: dict[int, Mapping[str, Sequence[int]]] = {}
+        self._versions: dict[int, Mapping[tuple[str, str], Sequence[int]]] = {}
+        self._copies: dict[int, Sequence[int]] = {}
         self._looked: dict[int, Mapping[str, Sequence[Symbol]]] = {}
         self._concern: dict[int, Mapping[int, Sequence[int]]] = {}
 
@@ -62,6 +64,24 @@ class Indexes:
                 found.setdefault(symbol.name, []).append(place)
             self._places[key] = found
         return self._places[key]
+
+    def versions(self, elf: ElfFacts) -> Mapping[tuple[str, str], Sequence[int]]:
+        """For each file and version that versioned wants name the places in ``Index.wants`` of these."""
+        key = id(elf)
+        if key not in self._versions:
+            found: dict[tuple[str, str], list[int]] = {}
+            for place, symbol in enumerate(self.wants(elf)):
+                if symbol.version is not None:
+                    found.setdefault((symbol.version_file or "", symbol.version), []).append(place)
+            self._versions[key] = found
+        return self._versions[key]
+
+    def copies(self, elf: ElfFacts) -> Sequence[int]:
+        """The places in ``Index.wants`` at which a COPY relocation takes what it finds."""
+        key = id(elf)
+        if key not in self._copies:
+            self._copies[key] = [p for p, s in enumerate(self.wants(elf)) if s.lookups & LOOKUP_COPY]
+        return self._copies[key]
 
     def looked(self, elf: ElfFacts) -> Mapping[str, Sequence[Symbol]]:
         """The symbols of an object that a relocation names, defined ones too, by name."""
@@ -198,7 +218,7 @@ def binding_of(process: Process, node: Node, own: int | None, symbol: Symbol) ->
     else:
         first, *others = [_find(process, own, symbol, kind) for kind in _CLASSES if lookups & kind]
         if first.node is None:
-            status = _unbound(first, symbol)
+            status = "missing" if first.failed else unbound(bool(first.unless), symbol.weak)
         if others:
             also = next(
                 (o.node.path for o in others if o.node is not None and o.node is not first.node), None
@@ -217,12 +237,11 @@ def binding_of(process: Process, node: Node, own: int | None, symbol: Symbol) ->
     )
 
 
-def _unbound(found: _Found, symbol: Symbol) -> BindStatus:
-    if found.failed:
-        return "missing"
-    if found.unless:
+def unbound(excused: bool, weak: bool) -> BindStatus:
+    """What a look-up that finds nothing comes to; ``excused`` where an incomplete or absent object may supply it."""
+    if excused:
         return "undecided"
-    return "weak-unbound" if symbol.weak else "missing"
+    return "weak-unbound" if weak else "missing"
 
 
 def own_first(process: Process, node: Node) -> int | None:
@@ -283,6 +302,14 @@ def _worth_a_look(process: Process, own: int | None, name: str, stop: str | None
     if own is not None:
         return (own, *sorted(set(found)))
     return sorted(set(found)) if len(found) > 1 else found
+
+
+def may_stop(process: Process, location: str, version: str) -> bool:
+    """Whether the file that verneed names has a say of its own, beside what it defines, in a versioned look-up."""
+    member = process.members.get(location)
+    if member is None:
+        return False
+    return process.stops or not member.offers.versioned or _may_be_newer(member.node, version)
 
 
 def _may_be_newer(node: Node, version: str) -> bool:

@@ -7,11 +7,21 @@ same large libraries.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from wheelfix.loader.binding import Indexes, Process, binding_of, bindings_of, own_first, process_of
+from wheelfix.loader.binding import (
+    Indexes,
+    Process,
+    binding_of,
+    bindings_of,
+    may_stop,
+    own_first,
+    process_of,
+    unbound,
+)
 from wheelfix.model.elf import ElfFacts
-from wheelfix.model.resolution import Binding, Bound, Load, Node, World
+from wheelfix.model.resolution import Binding, BindStatus, Bound, Load, Node, World
 
 
 class _Near(NamedTuple):
@@ -40,15 +50,30 @@ class _Circumstances(NamedTuple):
     absent: tuple[str, ...]
 
 
-#: The last circumstances and bindings of each object, by location.
-_Settled = dict[str, tuple[_Circumstances, tuple[Binding, ...]]]
+#: For each possible provider (None: no one) who may supply in its stead, and the same for names of Python's C API.
+_Unless = Mapping[str | None, tuple[tuple[str, ...], tuple[str, ...]]]
+
+#: What an outcome is, beside the place of the want: status, provider, unless, also.
+_Outcome = tuple[BindStatus, str | None, tuple[str, ...], str | None]
+
+
+@dataclass(slots=True)
+class _Settled:
+    """What is known of one object from the last root that loaded it, and of the outcomes under earlier ones."""
+
+    circumstances: _Circumstances
+    unless: _Unless
+    bindings: tuple[Binding, ...]
+    #: The places of the look-ups by what they came to: the provider, and whether the name is of Python's C API.
+    groups: dict[tuple[str | None, bool], set[int]]
+    told: dict[tuple[int, _Outcome], Binding]
 
 
 def bind_all(world: World, loads: Iterable[Load]) -> tuple[Bound, ...]:
     """The bindings of several roots of one world, one after the other; each object is indexed once."""
     indexes = Indexes()
     processes = [process_of(world, load, indexes) for load in loads]
-    settled: _Settled = {}
+    settled: dict[str, _Settled] = {}
     return tuple(_bound(p, n, indexes, settled) for p in processes for n in p.opened if n.elf is not None)
 
 
@@ -57,7 +82,7 @@ def every(bound: Iterable[Bound]) -> Iterator[Binding]:
     return (b if b.root == one.root else Binding(one.root, *b[1:]) for one in bound for b in one.bindings)
 
 
-def _bound(process: Process, node: Node, indexes: Indexes, settled: _Settled) -> Bound:
+def _bound(process: Process, node: Node, indexes: Indexes, settled: dict[str, _Settled]) -> Bound:
     """The bindings of one object, taken from another root's but for those that depend on what differs.
 
     Roots are many and their libraries the same; an extension module defines little of what its libraries want.
@@ -66,14 +91,117 @@ def _bound(process: Process, node: Node, indexes: Indexes, settled: _Settled) ->
         bindings = tuple(bindings_of(process, node))
         return Bound(process.root, bindings, bindings)
     now = _circumstances(process, node.elf, indexes)
-    if node.location in settled:
-        then, known = settled[node.location]
-        again = _differing(node.elf, then, now, known, indexes)
-        bindings, fresh = _mended(process, node, known, again)
-    else:
-        bindings = fresh = tuple(bindings_of(process, node))
-    settled[node.location] = now, bindings
-    return Bound(process.root, bindings, fresh)
+    known = settled.get(node.location)
+    if known is None:
+        bindings = tuple(bindings_of(process, node))
+        settled[node.location] = _Settled(now, _unless(process, node, now), bindings, _groups(bindings), {})
+        return Bound(process.root, bindings, bindings)
+    if now == known.circumstances:
+        return Bound(process.root, known.bindings, ())
+    again = _differing(node.elf, known.circumstances, now, indexes)
+    unless = _unless(process, node, now)
+    outcomes: dict[int, _Outcome] = {}
+    if (now.around, now.absent) != (known.circumstances.around, known.circumstances.absent):
+        again |= _decided_alone(process, node, now, indexes)
+    for group, places in known.groups.items() if unless != known.unless else ():
+        if not places or group[0] not in unless or _of(unless, group) == _of(known.unless, group):
+            continue
+        for place in places - again:
+            outcomes[place] = _excused(known.bindings[place], _of(unless, group))
+    own, wants = own_first(process, node), process.members[node.location].offers.wants
+    for place in again:
+        outcomes[place] = _outcome(binding_of(process, node, own, wants[place]))
+    known.circumstances, known.unless = now, unless
+    fresh = _take_over(known, process.root, outcomes)
+    return Bound(process.root, known.bindings, fresh)
+
+
+def _outcome(binding: Binding) -> _Outcome:
+    return binding.status, binding.provider, binding.unless, binding.also
+
+
+def _unless(process: Process, node: Node, circumstances: _Circumstances) -> _Unless:
+    """The incomplete objects before each provider in the order of look-up; all, and who is absent, before no one.
+
+    A symbolic object comes before the scope.
+    """
+    found: dict[str | None, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+    others: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    for near in circumstances.around:
+        found[near.path] = others, python
+        if not near.complete:
+            python = (*python, near.path)
+            if not near.python:
+                others = (*others, near.path)
+    if own_first(process, node) is not None:
+        found[node.path] = (), ()
+    found[None] = (*others, *circumstances.absent), (*python, *circumstances.absent)
+    return found
+
+
+def _of(unless: _Unless, group: tuple[str | None, bool]) -> tuple[str, ...]:
+    return unless[group[0]][group[1]]
+
+
+def _groups(bindings: Sequence[Binding]) -> dict[tuple[str | None, bool], set[int]]:
+    found: dict[tuple[str | None, bool], set[int]] = {}
+    for place, binding in enumerate(bindings):
+        if binding.status != "unreferenced":  # it never is looked up, under no root
+            found.setdefault(_group(binding), set()).add(place)
+    return found
+
+
+def _group(binding: Binding) -> tuple[str | None, bool]:
+    return binding.provider, binding.symbol.startswith(("Py", "_Py"))
+
+
+def _decided_alone(process: Process, node: Node, now: _Circumstances, indexes: Indexes) -> set[int]:
+    """The places of the wants of which the provider alone does not tell who may supply in its stead.
+
+    The program is passed over for a COPY relocation; a unique symbol has another provider than the look-up found; the
+    file that verneed names may stop the look-up, or be newer than what is known of it.
+    """
+    elf = node.elf
+    if elf is None:
+        return set()
+    if len(now.around) != len({n.path for n in now.around}) or (elf.symbolic and not elf.complete):
+        return set(range(len(indexes.wants(elf))))
+    found = set(indexes.copies(elf))
+    for name in now.unique:
+        found.update(indexes.places(elf)[name])
+    for (file, version), places in indexes.versions(elf).items():
+        location = now.files.get(file)
+        if location is not None and may_stop(process, location, version):
+            found.update(places)
+    return found
+
+
+def _excused(binding: Binding, unless: tuple[str, ...]) -> _Outcome:
+    """The outcome where these may supply in the provider's stead."""
+    status = binding.status if binding.provider is not None else unbound(bool(unless), binding.weak)
+    return status, binding.provider, unless, binding.also
+
+
+def _take_over(known: _Settled, root: str, outcomes: Mapping[int, _Outcome]) -> tuple[Binding, ...]:
+    """Make the outcomes at some places the known ones; gives the bindings that came out as under no root before."""
+    bindings, fresh = list(known.bindings), []
+    for place in sorted(outcomes):
+        old, outcome = bindings[place], outcomes[place]
+        before = _outcome(old)
+        if outcome == before:
+            continue
+        known.told[place, before] = old
+        new = known.told.get((place, outcome))
+        if new is None:
+            new = Binding(root, old.object, old.symbol, old.version, old.weak, *outcome)
+            fresh.append(new)
+        bindings[place] = new
+        if new.provider != old.provider:
+            known.groups[_group(old)].discard(place)
+            known.groups.setdefault(_group(new), set()).add(place)
+    known.bindings = tuple(bindings)
+    return tuple(fresh)
 
 
 def _circumstances(process: Process, elf: ElfFacts, indexes: Indexes) -> _Circumstances:
@@ -89,33 +217,25 @@ def _circumstances(process: Process, elf: ElfFacts, indexes: Indexes) -> _Circum
     return _Circumstances(around, files, unique, process.absent)
 
 
-def _differing(
-    elf: ElfFacts,
-    then: _Circumstances,
-    now: _Circumstances,
-    known: Sequence[Binding],
-    indexes: Indexes,
-) -> set[int]:
-    """The places of the wants whose outcome may have become another one."""
+def _differing(elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: Indexes) -> set[int]:
+    """The places of the wants that may have got another provider."""
     found: set[int] = set()
     if now.files != then.files:
         other = {f for f in now.files.keys() | then.files.keys() if now.files.get(f) != then.files.get(f)}
-        found.update(p for p, s in enumerate(indexes.wants(elf)) if s.version_file in other)
+        for (file, _), places in indexes.versions(elf).items():
+            if file in other:
+                found.update(places)
     if now.around != then.around:
-        found |= _moved(elf, then, now, known, indexes)
+        found |= _moved(elf, then, now, indexes)
     if now.unique != then.unique:
         names = indexes.places(elf)
         for name in now.unique.keys() | then.unique.keys():
             if now.unique.get(name) != then.unique.get(name):
                 found.update(names[name])
-    if now.absent != then.absent:
-        found.update(place for place, binding in enumerate(known) if binding.provider is None)
     return found
 
 
-def _moved(
-    elf: ElfFacts, then: _Circumstances, now: _Circumstances, known: Sequence[Binding], indexes: Indexes
-) -> set[int]:
+def _moved(elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: Indexes) -> set[int]:
     """The places of the wants that objects decide which came, went or changed places."""
     holders, wants = indexes.concern(elf), indexes.wants(elf)
     here, there = set(now.around), set(then.around)
@@ -138,31 +258,4 @@ def _moved(
             several = [*locations, stop] if stop is not None and stop in new else [*locations]
             if sorted(several, key=new.__getitem__) != sorted(several, key=old.__getitem__):
                 found.add(place)
-    # An incomplete object may supply what is found behind it, or not at all.
-    positions = {near.path: position for position, near in enumerate(now.around)}
-    for near in {*(here ^ there), *order}:
-        if not near.complete:
-            first = positions.get(near.path, len(positions))
-            found.update(
-                place
-                for place, b in enumerate(known)
-                if (not near.python or b.symbol.startswith(("Py", "_Py")))
-                and (near.path in b.unless or b.provider is None or positions.get(b.provider, -1) > first)
-            )
     return found
-
-
-def _mended(
-    process: Process, node: Node, known: tuple[Binding, ...], again: set[int]
-) -> tuple[tuple[Binding, ...], tuple[Binding, ...]]:
-    """The known bindings with those at some places looked up again, and of these the ones that came out differently."""
-    if not again:
-        return known, ()
-    bindings, fresh = list(known), []
-    own, wants = own_first(process, node), process.members[node.location].offers.wants
-    for place in sorted(again):
-        binding = binding_of(process, node, own, wants[place])
-        if binding[1:] != known[place][1:]:
-            bindings[place] = binding
-            fresh.append(binding)
-    return tuple(bindings), tuple(fresh)
