@@ -277,16 +277,13 @@ def _missing(subject: Subject, scene: Scene, member: str, library: str, edge: Ed
 
 def _external(scene: Scene, member: str, library: str, edge: Edge) -> Finding:
     holder = scene.world.externals.get(library)
-    whose = (
-        f"of {holder.distribution}"
-        if holder is not None and holder.distribution
-        else "of another distribution"
-    )
+    distribution = holder.distribution if holder is not None else None
+    whose = f"of {distribution}" if distribution is not None else "of another distribution"
     return EXTERNAL.finding(
         f"{member} needs {library}, a library {whose}, which was not given: not verified",
         member=member,
         library=library,
-        evidence={"root": edge.root, "distribution": holder.distribution if holder else None},
+        evidence={"root": edge.root, "distribution": distribution},
     )
 
 
@@ -318,33 +315,21 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
         for key, want in wants.items()
         if not any(e.status == "host" for e in want.edges) and not is_libpython(key[1]) and "/" not in key[1]
     }
-    if not candidates:
-        return
-    providers: dict[str, set[str]] = {}
-    perhaps: dict[str, set[str]] = {}  # libraries whose symbols are not known
     members = {member for member, _ in candidates}
+    uses: dict[str, set[str]] = {}
     for binding in scene.outcomes:
         if binding.object not in members or (binding.weak and binding.provider is None):
             continue  # of nobody who is asked, or an optional hook, which no library is linked for
-        found = providers.setdefault(binding.object, set())
-        if binding.provider is not None:
-            found.add(binding.provider)
-        if binding.also is not None:
-            found.add(binding.also)
-        if binding.unless:
-            perhaps.setdefault(binding.object, set()).update(binding.unless)
-            if binding.status in ("missing", "undecided"):
-                found.update(binding.unless)
-    facts = {m.path: m.elf for m in subject.wheel.elves}
+        found = uses.setdefault(binding.object, set())
+        found.update(binding.unless)
+        found.update(p for p in (binding.provider, binding.also) if p is not None)
+    facts = {m.path: elf for m, elf in subject.wheel.objects}
     for (member, library), want in candidates.items():
-        elf = facts.get(member)
-        if elf is None or library not in elf.needed or any(n.file == library for n in elf.verneed):
+        elf = facts[member]
+        if library not in elf.needed or any(n.file == library for n in elf.verneed):
             continue
-        path = next((e.path for e in want.edges if e.path), None)
-        used = providers.get(member, set())
-        if want.first("external") is not None:  # it may stand before what binds without it
-            used = used | perhaps.get(member, set())
-        if path in used or library in used:
+        path = next((e.path for e in want.edges if e.path is not None), None)
+        if uses.get(member, set()) & {library, path}:
             continue
         yield UNUSED.finding(
             f"{member} needs {library} and uses no symbol of it",
@@ -358,10 +343,10 @@ def _exclusions(subject: Subject) -> Iterator[Finding]:
     needed = sorted({n for _, elf in subject.wheel.objects for n in elf.needed})
     for pattern in subject.exclude:
         if not any(matches_name(n, pattern) for n in needed):
-            close = difflib.get_close_matches(pattern, needed, 1, 0.6)
-            hint = f"; the closest is {close[0]}" if close else ""
+            closest = next(iter(difflib.get_close_matches(pattern, needed)), None)
+            hint = f"; the closest is {closest}" if closest is not None else ""
             yield EXCLUDE_UNUSED.finding(
                 f"--exclude {pattern} matches no library that the wheel needs{hint}",
-                library=close[0] if close else None,
+                library=closest,
                 evidence={"pattern": pattern, "needed": needed[:50]},
             )
