@@ -316,7 +316,8 @@ def test_a_symbol_from_elsewhere_under_one_root_of_two() -> None:
 
 @pytest.mark.rule("contract-import", fires=True)
 def test_a_symbol_from_nobody_and_one_from_the_machine() -> None:
-    assert from_libown(wanting(MODULE)) == [f"{MODULE} gets f from nobody (missing)"]
+    others = wanting("pkg/_a.so", names=("g",)), wanting(MODULE, names=("g", "f"))
+    assert from_libown(*others) == [f"{MODULE} gets f from nobody (missing)"]
     machine = Node("host:libx.so", "/host/libx.so", ElfFacts(symbols=(Symbol("f", section=1),)), "host")
     assert from_libown(wanting(MODULE), interpreter=(machine,)) == [
         f"{MODULE} gets f from host:libx.so (bound)"

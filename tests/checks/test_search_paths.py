@@ -348,6 +348,18 @@ def test_a_library_that_a_given_distribution_lacks_is_told_as_missing() -> None:
     assert told(search_paths, judged) == []
 
 
+@pytest.mark.rule("needed-unreachable", fires=True)
+def test_of_two_providers_that_no_path_leads_to_the_first_is_named_for_each_object() -> None:
+    root, helper = module("pkg/x.so", "libcudart.so.13", "libb.so", runpath="$ORIGIN"), "pkg/libb.so"
+    other = Provider("test:provider[1]", "libcudart.so.*", "other", "other/lib")
+    policy = Policy(providers=(*CUDART.providers, other))
+    found = findings("needed-unreachable", root, library(helper, "libcudart.so.13"), policy=policy)
+    assert [(f.member, f.policy) for f in found] == [
+        ("pkg/x.so", "test:provider[0]"),
+        (helper, "test:provider[0]"),
+    ]
+
+
 @pytest.mark.rule("needed-unreachable", fires=False)
 @pytest.mark.parametrize("kind", ["rpath", "runpath"])
 def test_a_path_that_leads_into_the_folder_of_one_of_the_providers(kind: str) -> None:

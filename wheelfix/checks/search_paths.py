@@ -280,10 +280,8 @@ def _reaches_elsewhere(scene: Scene, load: Load, path: str) -> bool:
 
 def _of_an_absent(folder: str, world: World) -> bool:
     """Whether a folder is below one of site-packages that nothing given has: another distribution's, perhaps."""
-    if not folder.startswith(SITE + "/"):
-        return False
     top = folder.removeprefix(SITE + "/").partition("/")[0]
-    return f"{SITE}/{top}" not in world.folders
+    return folder.startswith(SITE + "/") and f"{SITE}/{top}" not in world.folders
 
 
 def _search_folders(scene: Scene, chain: tuple[Node, ...]) -> set[str]:
