@@ -258,14 +258,14 @@ def test_a_version_error_explains_its_own_symbols_alone() -> None:
 
 @pytest.mark.rule("symbol-version-missing", fires=True)
 def test_a_version_is_told_once_with_the_first_root_and_what_is_loaded_there() -> None:
-    helper = node("pkg/libh.so", **needs("liba.so", "V2", "V2"))
-    roots = [
-        loaded(node(f"pkg/{n}.so"), node(f"pkg/{n}/liba.so", **V1), helper) for n in ("one", "two", "three")
-    ]
-    (finding,) = judged(*roots[0].scope, others=tuple(roots[1:]))
+    helper = node("pkg/libh.so", **needs("liba.so", "V2", "V2", "V3"))
+    v3 = node("pkg/one/liba.so", verdef=(VersionDef("V1", 2), VersionDef("V3", 3)), versioned=True)
+    first = node("pkg/one.so"), v3, helper
+    others = (loaded(node(f"pkg/{n}.so"), node(f"pkg/{n}/liba.so", **V1), helper) for n in ("two", "three"))
+    (finding,) = judged(*first, others=tuple(others))
     assert finding.evidence == {
         "file": "liba.so",
-        "versions": ["V2"],
+        "versions": ["V2", "V3"],
         "root": "pkg/one.so",
         "provider": "pkg/one/liba.so",
     }
@@ -313,7 +313,8 @@ def test_versions_of_glibc_that_a_library_of_the_wheel_lacks(
 @pytest.mark.rule("undefined-symbol", fires=True)
 def test_named_library_without_any_versions_is_an_error() -> None:
     root = node("pkg/x.so", wants("g", "V1", "liba.so"), wants("h"), **needs("liba.so", "V1"))
-    finding, undefined = judged(root, node("pkg/liba.so", gives("g"), gives("other")))
+    libraries = node("pkg/libfirst.so", versioned=True), node("pkg/liba.so", gives("g"), gives("other"))
+    finding, undefined = judged(root, *libraries)
     assert finding.rule == "symbol-version-missing"
     assert "no versions at all" in finding.message
     assert (undefined.rule, undefined.symbol) == ("undefined-symbol", "h")
