@@ -82,6 +82,8 @@ def _nodes(draw: st.DrawFn) -> tuple[Node, ...]:
                 open_ended=draw(st.sampled_from((False, False, False, True))),
             )
         )
+    if draw(st.booleans()):  # the same facts at another place
+        found.append(replace(found[0], path="copy.so", location="/copy.so", identity="/copy.so"))
     return tuple(found)
 
 

@@ -37,6 +37,7 @@ class Indexes:
         self._known: dict[int, tuple[ElfFacts, Index]] = {}
         self._places: dict[int, Mapping[str, Sequence[int]]] = {}
         self._versions: dict[int, Mapping[tuple[str, str], Sequence[int]]] = {}
+        self._contested: dict[int, set[int]] = {}
         self._copies: dict[int, Sequence[int]] = {}
         self._looked: dict[int, Mapping[str, Sequence[Symbol]]] = {}
         self._concern: dict[int, Mapping[int, Sequence[int]]] = {}
@@ -75,6 +76,16 @@ class Indexes:
                     found.setdefault((symbol.version_file or "", symbol.version), []).append(place)
             self._versions[key] = found
         return self._versions[key]
+
+    def contested(self, elf: ElfFacts) -> set[int]:
+        """The places in ``Index.wants`` of what several objects have. Asked when all objects are indexed."""
+        key = id(elf)
+        if key not in self._contested:
+            wanted = self.places(elf).items()
+            self._contested[key] = {
+                p for n, places in wanted if len(self.holders.get(n, ())) > 1 for p in places
+            }
+        return self._contested[key]
 
     def copies(self, elf: ElfFacts) -> Sequence[int]:
         """The places in ``Index.wants`` at which a COPY relocation takes what it finds."""

@@ -74,7 +74,7 @@ def bind_all(world: World, loads: Iterable[Load]) -> tuple[Bound, ...]:
     indexes = Indexes()
     processes = [process_of(world, load, indexes) for load in loads]
     settled: dict[str, _Settled] = {}
-    return tuple(_bound(p, n, indexes, settled) for p in processes for n in p.opened if n.elf is not None)
+    return tuple(b for process in processes for b in _of_process(process, indexes, settled))
 
 
 def every(bound: Iterable[Bound]) -> Iterator[Binding]:
@@ -82,7 +82,17 @@ def every(bound: Iterable[Bound]) -> Iterator[Binding]:
     return (b if b.root == one.root else Binding(one.root, *b[1:]) for one in bound for b in one.bindings)
 
 
-def _bound(process: Process, node: Node, indexes: Indexes, settled: dict[str, _Settled]) -> Bound:
+def _of_process(process: Process, indexes: Indexes, settled: dict[str, _Settled]) -> Iterator[Bound]:
+    scope = [
+        _Near(m.node.location, m.node.path, id(m.node.elf), m.executable, m.python, m.offers.complete)
+        for m in process.scope
+    ]
+    return (_bound(process, scope, n, indexes, settled) for n in process.opened if n.elf is not None)
+
+
+def _bound(
+    process: Process, scope: Sequence[_Near], node: Node, indexes: Indexes, settled: dict[str, _Settled]
+) -> Bound:
     """The bindings of one object, taken from another root's but for those that depend on what differs.
 
     Roots are many and their libraries the same; an extension module defines little of what its libraries want.
@@ -90,7 +100,7 @@ def _bound(process: Process, node: Node, indexes: Indexes, settled: dict[str, _S
     if node.elf is None or process.musl:
         bindings = tuple(bindings_of(process, node))
         return Bound(process.root, bindings, bindings)
-    now = _circumstances(process, node.elf, indexes)
+    now = _circumstances(process, scope, node.elf, indexes)
     known = settled.get(node.location)
     if known is None:
         bindings = tuple(bindings_of(process, node))
@@ -98,7 +108,7 @@ def _bound(process: Process, node: Node, indexes: Indexes, settled: dict[str, _S
         return Bound(process.root, bindings, bindings)
     if now == known.circumstances:
         return Bound(process.root, known.bindings, ())
-    again = _differing(node.elf, known.circumstances, now, indexes)
+    again = _differing(process, node.elf, known.circumstances, now, indexes)
     unless = _unless(process, node, now)
     outcomes: dict[int, _Outcome] = {}
     if (now.around, now.absent) != (known.circumstances.around, known.circumstances.absent):
@@ -170,10 +180,8 @@ def _decided_alone(process: Process, node: Node, now: _Circumstances, indexes: I
     found = set(indexes.copies(elf))
     for name in now.unique:
         found.update(indexes.places(elf)[name])
-    for (file, version), places in indexes.versions(elf).items():
-        location = now.files.get(file)
-        if location is not None and may_stop(process, location, version):
-            found.update(places)
+    for need in _stops(process, elf, now, indexes):
+        found.update(indexes.versions(elf)[need])
     return found
 
 
@@ -204,20 +212,22 @@ def _take_over(known: _Settled, root: str, outcomes: Mapping[int, _Outcome]) -> 
     return tuple(fresh)
 
 
-def _circumstances(process: Process, elf: ElfFacts, indexes: Indexes) -> _Circumstances:
+def _circumstances(
+    process: Process, scope: Sequence[_Near], elf: ElfFacts, indexes: Indexes
+) -> _Circumstances:
     holders, names = indexes.concern(elf), indexes.places(elf)
     files = {need.file: process.named.get(need.file) for need in elf.verneed}
     named = set(files.values())
     around = tuple(
-        _Near(m.node.location, m.node.path, id(m.node.elf), m.executable, m.python, m.offers.complete)
-        for m in process.scope
-        if id(m.node.elf) in holders or not m.offers.complete or m.node.location in named
+        near for near in scope if near.identity in holders or not near.complete or near.location in named
     )
     unique = {n: kept.location for n, kept in process.unique.items() if n in names}
     return _Circumstances(around, files, unique, process.absent)
 
 
-def _differing(elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: Indexes) -> set[int]:
+def _differing(
+    process: Process, elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: Indexes
+) -> set[int]:
     """The places of the wants that may have got another provider."""
     found: set[int] = set()
     if now.files != then.files:
@@ -226,7 +236,7 @@ def _differing(elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes
             if file in other:
                 found.update(places)
     if now.around != then.around:
-        found |= _moved(elf, then, now, indexes)
+        found |= _moved(process, elf, then, now, indexes)
     if now.unique != then.unique:
         names = indexes.places(elf)
         for name in now.unique.keys() | then.unique.keys():
@@ -235,7 +245,9 @@ def _differing(elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes
     return found
 
 
-def _moved(elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: Indexes) -> set[int]:
+def _moved(
+    process: Process, elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: Indexes
+) -> set[int]:
     """The places of the wants that objects decide which came, went or changed places."""
     holders, wants = indexes.concern(elf), indexes.wants(elf)
     here, there = set(now.around), set(then.around)
@@ -249,13 +261,28 @@ def _moved(elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: In
     if order:
         new = {near.location: position for position, near in enumerate(order)}
         old = {near.location: position for position, near in enumerate(before)}
+        stops = _stops(process, elf, now, indexes)
+        contested = indexes.contested(elf).union(*(indexes.versions(elf)[need] for need in stops))
+        if len({near.identity for near in order}) != len(order):  # the same facts at two places
+            contested = set(range(len(wants)))
         decide: dict[int, set[str]] = {}
         for near in order:
-            for place in holders.get(near.identity, ()):
+            for place in contested.intersection(holders.get(near.identity, ())):
                 decide.setdefault(place, set()).add(near.location)
         for place, locations in decide.items():
-            stop = now.files.get(wants[place].version_file or "")
-            several = [*locations, stop] if stop is not None and stop in new else [*locations]
+            stop = stops.get((wants[place].version_file or "", wants[place].version or ""))
+            several = {*locations, stop} if stop is not None and stop in new else locations
             if sorted(several, key=new.__getitem__) != sorted(several, key=old.__getitem__):
                 found.add(place)
     return found
+
+
+def _stops(
+    process: Process, elf: ElfFacts, now: _Circumstances, indexes: Indexes
+) -> Mapping[tuple[str, str], str]:
+    """The files and versions of versioned wants where the file has a say of its own; with its location."""
+    return {
+        (file, version): location
+        for file, version in indexes.versions(elf)
+        if (location := now.files.get(file)) is not None and may_stop(process, location, version)
+    }
