@@ -43,7 +43,7 @@ RULES = (REQUIRES,)
 
 #: Markers whose value a tag does not tell.
 _UNTOLD = re.compile(r"platform_release|platform_version|python_full_version|implementation_version")
-_NEWEST_PYTHON = 15  # 3.15: what a wheel without an upper bound may meet
+_OLDEST_PYTHON, _NEWEST_PYTHON = 8, 15  # 3.8 to 3.15: what a wheel without a bound may meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,10 @@ def check(subject: Subject) -> Iterator[Finding]:
     told: set[tuple[str, str | None]] = set()
     for scene in subject.scenes:
         for load in scene.loads:
-            nodes = {n.path: n for n in load.scope}
+            nodes: dict[str | None, Node] = {n.path: n for n in load.scope}
             for edge in load.edges:
-                holder = nodes.get(edge.path or "")
-                requester = nodes.get(edge.object)
-                if holder is None or requester is None or requester.owner != "wheel":
+                holder = nodes.get(edge.path)
+                if holder is None or nodes[edge.object].owner != "wheel":
                     continue
                 if holder.owner not in ("given", "external") or (edge.needed, holder.distribution) in told:
                     continue
@@ -94,7 +93,8 @@ def _without(
     if not homes.keys() <= asked.keys() and not _surely_absent(subject, homes.keys() - asked.keys()):
         return
     named = [name for name in homes if name in asked]
-    if holder.owner == "given" and (holder.distribution not in named or _allows(subject, holder, asked)):
+    given = holder.distribution if holder.owner == "given" else None
+    if given is not None and (given not in named or _allows(subject, given, asked[given])):
         return
     if not named or any(_may_hold(homes[name], asked[name]) for name in named):
         return
@@ -117,13 +117,12 @@ def _surely_absent(subject: Subject, names: set[str]) -> bool:
     return subject.required_distributions is not None and not names & subject.required_distributions
 
 
-def _allows(subject: Subject, holder: Node, asked: Mapping[str, _Asked]) -> bool:
+def _allows(subject: Subject, name: str, asked: _Asked) -> bool:
     """Whether the requirement takes the given wheel in which the loader found the library."""
-    name = holder.distribution
     given = next((w for w in subject.given if distribution_of(w) == name), None)
-    if name is None or given is None or given.version is None:
+    if given is None or given.version is None:
         return True
-    return any(s.contains(given.version, prereleases=True) for s in asked[name].versions)
+    return any(s.contains(given.version, prereleases=True) for s in asked.versions)
 
 
 def _may_hold(providers: list[Provider], asked: _Asked) -> bool:
@@ -178,14 +177,14 @@ def _environments(wheel: WheelFacts) -> tuple[Mapping[str, str], ...]:
     """The environments for markers (PEP 508) in which the tags of a wheel are installed: CPython on Linux."""
     found: dict[tuple[int, str], Mapping[str, str]] = {}
     for tag in wheel.tags:
-        interpreter, abi, platform = tag.split("-", 2)
+        interpreter, abi, platform = tag.split("-")
         if interpreter.startswith(("py2", "cp2")):
             continue
         match = re.fullmatch(r"(?:cp|py)3(\d*)", interpreter)
         machine = re.fullmatch(r"(?:many|musl)?linux(?:\d+|_\d+_\d+)?_(\w+)", platform)
         if match is None or machine is None:
             return ()
-        least = int(match[1] or 8)
+        least = int(match[1] or _OLDEST_PYTHON)
         exact = abi.startswith("cp")
         for minor in range(least, least + 1 if exact else max(_NEWEST_PYTHON, least) + 1):
             found[minor, machine[1]] = {
@@ -216,8 +215,8 @@ def may_meet(one: SpecifierSet, other: SpecifierSet) -> bool:
     if None in releases:
         return True
     known = [r for r in releases if r is not None]
-    width = max(map(len, known), default=0)
     starts = {(0,), *known, *((*r[:at], r[at] + 1) for r in known for at in range(len(r)))}
+    width = max(map(len, starts))
     points = starts | {(*s, *(0,) * (width - len(s)), 1) for s in starts}
     texts = [".".join(map(str, p)) for p in points]
     return any(one.contains(t) and other.contains(t) for t in texts)
