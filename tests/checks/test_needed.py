@@ -295,11 +295,12 @@ def test_a_requirement_of_an_extra_alone_holds_nothing() -> None:
 
 
 @pytest.mark.rule("needed-duplicate", fires=True)
-def test_a_name_listed_twice() -> None:
-    one = subject(wheel(module("pkg/x.so", "libm.so.6", "libc.so.6", "libm.so.6", "libm.so.6")))
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_name_listed_more_than_once(times: int) -> None:
+    one = subject(wheel(module("pkg/x.so", "libm.so.6", "libc.so.6", *["libm.so.6"] * (times - 1))))
     (finding,) = told(needed, one)
     assert brief([finding]) == [("needed-duplicate", "warning", "pkg/x.so", "libm.so.6")]
-    assert "lists libm.so.6 3 times" in finding.message
+    assert f"lists libm.so.6 {times} times" in finding.message
 
 
 @pytest.mark.rule("needed-duplicate", fires=False)
@@ -366,9 +367,10 @@ def test_a_library_of_which_a_symbol_is_used_where_it_is_there() -> None:
 
 @pytest.mark.rule("needed-unused", fires=True)
 def test_another_file_whose_version_is_needed_is_another() -> None:
-    assert using(verneed=(VersionNeed("libc.so.6", (VersionRef("GLIBC_2.2.5"),)),)) == [
-        ("needed-unused", "info", "pkg/x.so", "liba.so")
-    ]
+    verneed = (VersionNeed("libb.so", (VersionRef("V1"),)),)
+    root = library("pkg/x.so", "libb.so", "liba.so", runpath="$ORIGIN", verneed=verneed)
+    one = subject(wheel(root, library("pkg/liba.so"), library("pkg/libb.so")))
+    assert brief(told(needed, one)) == [("needed-unused", "info", "pkg/x.so", "liba.so")]
 
 
 @pytest.mark.rule("needed-unused", fires=False)
@@ -413,6 +415,29 @@ def test_a_library_that_was_not_given_may_hold_what_a_later_one_holds_too() -> N
     assert told(needed, one, "needed-unused") == []
 
 
+def under_two_roots(name: str, first: tuple[str, ...], **facts: object) -> list[str | None]:
+    """Unused libraries, where pkg/lib/NAME is found for pkg/liba.so under the second root alone."""
+    members = (
+        module("pkg/x.so", *first, "liba.so", rpath="$ORIGIN"),
+        module("pkg/y.so", "liba.so", rpath="$ORIGIN:$ORIGIN/lib"),
+        library("pkg/liba.so", name, **facts),
+        library("pkg/libother.so", symbols=(gives("g"),)),
+        library(f"pkg/lib/{name}", symbols=(gives("g"),)),
+    )
+    found = told(needed, subject(wheel(*members)), "needed-unused")
+    return [f.library for f in found if f.member == "pkg/liba.so"]
+
+
+@pytest.mark.rule("needed-unused", fires=False)
+def test_a_library_that_is_used_under_one_root_of_two() -> None:
+    assert under_two_roots(HELPER, ("libother.so",), symbols=(wants("g"),)) == []
+
+
+@pytest.mark.rule("needed-unused", fires=False)
+def test_a_library_that_is_the_hosts_under_one_root_of_two() -> None:
+    assert under_two_roots("libz.so.1", ()) == []
+
+
 @pytest.mark.rule("needed-unused", fires=False)
 def test_what_an_object_filters_is_not_what_it_needs() -> None:
     root = library("pkg/x.so", filters=("liba.so",), runpath="$ORIGIN")
@@ -432,7 +457,11 @@ def test_a_library_that_was_not_given_may_be_used() -> None:
 
 @pytest.mark.rule("needed-unused", fires=True)
 def test_an_optional_hook_uses_no_library() -> None:
-    assert using(wants("hook", bind=STB_WEAK)) == [("needed-unused", "info", "pkg/x.so", "liba.so")]
+    hook = wants("hook", bind=STB_WEAK)
+    assert using(hook) == [("needed-unused", "info", "pkg/x.so", "liba.so")]
+    assert using(hook, wants("g")) == []
+    absent = subject(wheel(library("pkg/x.so", HELPER, symbols=(hook,)), requires=["other"]))
+    assert brief(told(needed, absent, "needed-unused")) == [("needed-unused", "info", "pkg/x.so", HELPER)]
 
 
 @pytest.mark.rule("exclude-unused", fires=True)
