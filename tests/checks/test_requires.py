@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from dataclasses import replace
 
 import pytest
@@ -115,6 +114,7 @@ def cudnn(*rows: tuple[str, str | None]) -> Policy:
 
 
 WRONG = "nvidia-cudnn-cu12>=9"
+LINUX = "manylinux_2_28_x86_64"
 CUDNN = cudnn(("nvidia-cudnn-cu12", ">=8,<9"))
 NEEDS_8 = module("pkg/x.so", "libcudnn.so.8", runpath="$ORIGIN/../nvidia/cudnn/lib")
 
@@ -152,7 +152,7 @@ def test_versions_none_of_which_holds_the_soname(asked: str) -> None:
         "nvidia-cudnn-cu12==8.9.7.29",
         "nvidia-cudnn-cu12!=8.9.7.29,<9",
         "nvidia-cudnn-cu12 @ https://example.org/nvidia_cudnn_cu12-9.1.0.70-py3-none-any.whl",
-        "nvidia-cudnn-cu12>=9; platform_release > '5'",
+        "nvidia-cudnn-cu12>=9; platform_release != 'of nobody'",
     ],
 )
 def test_versions_that_may_hold_the_soname(asked: str) -> None:
@@ -170,6 +170,19 @@ def test_several_lines_are_asked_together_what_does_not_concern_is_passed_over()
     lines = ("no requirement!", "nvidia-cudnn-cu12<9; extra == 'old'", WRONG, "nvidia-cudnn-cu12<10")
     (finding,) = findings(NEEDS_8, policy=CUDNN, requires_dist=lines)
     assert finding.evidence["requires"] == [WRONG, "nvidia-cudnn-cu12<10"]
+
+
+@pytest.mark.rule("requires-dist-missing", fires=False)
+def test_a_wheel_by_its_address_may_be_of_any_version() -> None:
+    at = "nvidia-cudnn-cu12 @ https://example.org/nvidia_cudnn_cu12-8.9.7.29-py3-none-any.whl"
+    assert findings(NEEDS_8, policy=CUDNN, requires_dist=(at, WRONG)) == []
+
+
+@pytest.mark.rule("requires-dist-missing", fires=True)
+def test_each_python_of_the_tag_gets_versions_without_the_library() -> None:
+    lines = (f"{WRONG}; python_version < '3.12'", "nvidia-cudnn-cu12<8; python_version >= '3.12'")
+    (finding,) = findings(NEEDS_8, policy=CUDNN, requires_dist=lines, tag=f"cp39-abi3-{LINUX}")
+    assert finding.evidence["requires"] == list(lines)
 
 
 @pytest.mark.rule("requires-dist-missing", fires=False)
@@ -238,9 +251,6 @@ def unfit(asked: str, marker: str, tag: str, *tags: str) -> bool:
     judged = wheel(NEEDS_8, requires=(f"{asked}; {marker}",), tag=tag)
     judged = replace(judged, tags=tags or judged.tags)
     return told(requires, subject(judged, policy=CUDNN), "requires-dist-missing") != []
-
-
-LINUX = "manylinux_2_28_x86_64"
 
 
 @pytest.mark.rule("requires-dist-missing", fires=True)
@@ -338,10 +348,11 @@ def test_a_version_in_an_environment_is_not_known() -> None:
         "given",
         "nvidia-cudnn-cu12",
     )
-    folders = {posixpath.dirname(held.location)}
+    folders = {f"{SITE}/{f}" for f in ("nvidia", "nvidia/cudnn", "nvidia/cudnn/lib")}
     around = Surroundings({held.location: held}, folders, frozenset({"nvidia-cudnn-cu12"}), {})
     setting = Setting(Options(), CUDNN, (), around)
     judged = subject_from(wheel(NEEDS_8, requires=(WRONG,)), setting)
+    assert [e.path for load in judged.scenes[0].loads for e in load.edges] == [held.path]
     assert told(requires, judged) == []
 
 
@@ -392,6 +403,8 @@ def _only_beside_releases(both: SpecifierSet) -> bool:
         ("==9.1", "<9", False),
         ("<9", "==9.1", False),
         ("==9.1", ">=9", True),
+        ("==9.1rc1", "<9", False),
+        ("<9", "==9.1rc1", False),
         ("==9.1rc1", ">=9", True),
         (">=9", "==9.1rc1", True),
     ],

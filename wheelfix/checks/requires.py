@@ -156,9 +156,9 @@ def _asked(wheel: WheelFacts) -> dict[str, _Asked]:
         name = canonicalize_name(requirement.name)
         marker = requirement.marker
         holds = [marker is None or marker.evaluate(dict(e)) for e in environments]
-        if environments and not any(holds):  # of an extra, or of another platform
+        if not any(holds):  # of an extra, or of another platform
             continue
-        if requirement.url or _UNTOLD.search(str(marker or "")):
+        if requirement.url or _UNTOLD.search(str(marker)):
             untold.add(name)
         lines.setdefault(name, []).append(text)
         known = sets.setdefault(name, [None] * len(environments))
@@ -184,14 +184,15 @@ def _environments(wheel: WheelFacts) -> tuple[Mapping[str, str], ...]:
         machine = re.fullmatch(r"(?:many|musl)?linux(?:\d+|_\d+_\d+)?_(\w+)", platform)
         if match is None or machine is None:
             return ()
+        architecture = machine[1]
         least = int(match[1] or _OLDEST_PYTHON)
         exact = abi.startswith("cp")
         for minor in range(least, least + 1 if exact else max(_NEWEST_PYTHON, least) + 1):
-            found[minor, machine[1]] = {
+            found[minor, architecture] = {
                 "os_name": "posix",
                 "sys_platform": "linux",
                 "platform_system": "Linux",
-                "platform_machine": machine[1],
+                "platform_machine": architecture,
                 "platform_python_implementation": "CPython",
                 "implementation_name": "cpython",
                 "python_version": f"3.{minor}",
@@ -211,13 +212,15 @@ def may_meet(one: SpecifierSet, other: SpecifierSet) -> bool:
     exact = next((s.version for s in specifiers if s.operator == "==" and not s.version.endswith(".*")), None)
     if exact is not None:
         return one.contains(exact, prereleases=True) and other.contains(exact, prereleases=True)
-    releases = [_release(s) for s in specifiers]
-    if None in releases:
-        return True
-    known = [r for r in releases if r is not None]
+    known: list[tuple[int, ...]] = []
+    for specifier in specifiers:
+        release = _release(specifier)
+        if release is None:
+            return True
+        known.append(release)
     starts = {(0,), *known, *((*r[:at], r[at] + 1) for r in known for at in range(len(r)))}
     width = max(map(len, starts))
-    points = starts | {(*s, *(0,) * (width - len(s)), 1) for s in starts}
+    points = starts | {(*s, *(0,) * width, 1) for s in starts}
     texts = [".".join(map(str, p)) for p in points]
     return any(one.contains(t) and other.contains(t) for t in texts)
 
