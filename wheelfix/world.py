@@ -314,7 +314,10 @@ def absent_requirements(wheel: WheelFacts, known: Iterable[str]) -> tuple[str, .
 
 
 def _leads_elsewhere(node: Node, world: World) -> bool:
-    """A path of the object leads to a folder inside site-packages that nothing given has."""
+    """A path of the object leads to a folder inside site-packages that nothing given has.
+
+    ``NAME.libs`` is nobody else's: the folder that repair makes for its own distribution, and may not have made yet.
+    """
     if node.elf is None:
         return False
     origin = posixpath.dirname(node.location)
@@ -323,6 +326,7 @@ def _leads_elsewhere(node: Node, world: World) -> bool:
             if entry == token or entry.startswith(token + "/"):
                 folder = posixpath.normpath(origin + entry[len(token) :])
                 top = folder[len(SITE) + 1 :].split("/")[0]
-                if folder.startswith(SITE + "/") and f"{SITE}/{top}" not in world.folders:
+                own = "." in top and canonicalize_name(top.rpartition(".")[0]) == node.distribution
+                if folder.startswith(SITE + "/") and f"{SITE}/{top}" not in world.folders and not own:
                     return True
     return False

@@ -45,6 +45,15 @@ class Sort:
     source: str = ""  # where a constant is not enough
     flags: tuple[str, ...] = ()
 
+    def files(self, named: str) -> set[str]:
+        """What it is called in a wheel."""
+        soname = self.soname or self.file
+        return {
+            "file": {self.file},
+            "soname": {soname},
+            "both": {soname, f"{self.file.partition('.so')[0]}.so"},
+        }[named]
+
 
 SORTS = {
     "base": Sort("libbase.so.1", "libbase.so.1"),
@@ -71,14 +80,14 @@ SORTS = {
 class Library:
     """Where copies of a library are: folders of the wheel, the build folder, another distribution.
 
-    ``by_soname``: in the wheel its file has its SONAME for a name. ``twin``: the last of several copies in the
-    wheel is another build of it, of the same names.
+    ``named``: the name of its file in the wheel; "both" are two files, as archives make of a symbolic link, one of
+    them without a version. ``twin``: the second of two copies in the wheel is another build of it.
     """
 
     folders: tuple[str, ...] = ()
     build: bool = False
     neighbour: bool = False
-    by_soname: bool = True
+    named: Literal["file", "soname", "both"] = "soname"
     twin: bool = False
     path: tuple[Kind, str] | None = None
 
@@ -99,13 +108,29 @@ class Case:
     libraries: Mapping[str, Library] = field(default_factory=dict)
     tag: str = "linux_x86_64"
     told: Literal["LD_LIBRARY_PATH", "AUDITWHEEL_LD_LIBRARY_PATH", "--ldpaths"] | None = "LD_LIBRARY_PATH"
-    given: bool = False  # the other distribution by --with
+    given: Literal["--with", "--env"] | None = None  # the other distribution
     options: tuple[str, ...] = ()
 
     @property
     def excluded(self) -> tuple[str, ...]:
         """The libraries that --exclude names."""
         return tuple(n for n, s in SORTS.items() if "--exclude" in self.options and s.soname in self.options)
+
+    @property
+    def sure(self) -> bool:
+        """Whether every library that an object of the wheel needs is at hand, once, and no tag forbids it.
+
+        Copies in several folders that need a path, each another one, are no copies any more: one may be loaded
+        for the other (soname-clash).
+        """
+        found = all(
+            (k.folders or k.build or (k.neighbour and self.given) or n in self.excluded)
+            and not (len(k.folders) > 1 and (k.twin or k.path or SORTS[n].needs))
+            for n in closure(self.libraries)
+            for k in (self.libraries.get(n, Library()),)
+        )
+        tagged = "new" not in self.libraries or not {"--plat", "--no-update-tags"} & {*self.options}
+        return found and tagged and self.told is not None
 
 
 class Pool:
@@ -197,10 +222,10 @@ class Pool:
         beside = {"prov/__init__.py": b""}
         for name, library in case.libraries.items():
             sort = SORTS[name]
-            file = sort.soname if library.by_soname and sort.soname else sort.file
             for i, place in enumerate(library.folders):
                 value = 2 if library.twin and i else 1
-                members["/".join(filter(None, (place, file)))] = self.library(name, library.path, value)
+                for file in sort.files(library.named):
+                    members["/".join(filter(None, (place, file)))] = self.library(name, library.path, value)
             if library.neighbour:
                 beside[f"{NEIGHBOUR}/{sort.soname or sort.file}"] = self.library(name, None)
         machine = folder / "machine"
@@ -218,10 +243,13 @@ PATHS = (
     *("$ORIGIN", "$ORIGIN", "$ORIGIN/lib", "$ORIGIN/../lib", "$ORIGIN/../x.libs", "${ORIGIN}/../pkg/lib"),
     *("$ORIGIN/..", "$ORIGIN/nowhere", f"$ORIGIN/../{NEIGHBOUR}", BUILD, BUILD, ""),
 )
-OPTIONS = (
-    *((), (), (), (), ("--strip",), ("-L", ".own"), ("-z", "0"), ("--no-update-tags",), ("--no-verify",)),
-    *(("--plat", "manylinux_2_17_x86_64"), ("--plat", "manylinux_2_41_x86_64", "--only-plat")),
-    *(("--exclude", "libbase.so.1"), ("--exclude", "libver.so.2")),
+#: At most one of each line.
+OPTIONS: tuple[tuple[tuple[str, ...], ...], ...] = (
+    ((), (), (), (), ("--strip",), ("-L", ".own"), ("-z", "0"), ("--no-verify",)),
+    ((), (), (), ("--plat", "manylinux_2_17_x86_64"), ("--plat", "manylinux_2_41_x86_64", "--only-plat")),
+    ((), (), (), (), ("--no-update-tags",)),
+    ((), (), (), (), ("--exclude", "libbase.so.1"), ("--exclude", "libver.so.2")),
+    ((), (), (), (), (), ("--ld-library-path", "pkg/lib")),
 )
 
 _paths = st.one_of(
@@ -243,14 +271,16 @@ def _modules(draw: st.DrawFn) -> Module:
 
 @st.composite
 def _libraries(draw: st.DrawFn, excluded: bool, leaf: bool) -> Library:
-    where = draw(st.sampled_from(("wheel",) * 6 + ("build",) * 8 + ("both", "both", "neighbour", "nowhere")))
+    where = draw(
+        st.sampled_from(("wheel",) * 12 + ("build",) * 16 + ("both",) * 4 + ("neighbour", "nowhere"))
+    )
     in_wheel = where in ("wheel", "both") and not excluded
-    count = draw(st.sampled_from((1, 1, 1, 1, 2))) if in_wheel else 0
+    count = draw(st.sampled_from((1,) * 7 + (2,))) if in_wheel else 0
     return Library(
         tuple(draw(st.lists(_folders, min_size=count, max_size=count, unique=True))),
         build=where in ("build", "both"),
         neighbour=where == "neighbour" and leaf,
-        by_soname=draw(st.booleans()),
+        named=draw(st.sampled_from(("soname", "soname", "soname", "file", "both"))),
         twin=draw(st.sampled_from((False, False, True))),
         path=draw(_paths),
     )
@@ -275,12 +305,10 @@ def cases(draw: st.DrawFn) -> Case:
         modules,
         tag=draw(st.sampled_from(("linux_x86_64", "manylinux_2_17_x86_64.manylinux2014_x86_64"))),
         told=draw(
-            st.sampled_from(
-                ("LD_LIBRARY_PATH", "LD_LIBRARY_PATH", "AUDITWHEEL_LD_LIBRARY_PATH", "--ldpaths", None)
-            )
+            st.sampled_from(("LD_LIBRARY_PATH",) * 4 + ("AUDITWHEEL_LD_LIBRARY_PATH", "--ldpaths", None))
         ),
-        given=draw(st.sampled_from((True, True, False))),
-        options=draw(st.sampled_from(OPTIONS)),
+        given=draw(st.sampled_from(("--with", "--env", None))),
+        options=tuple(word for line in OPTIONS for word in draw(st.sampled_from(line))),
     )
     needed = closure(n for m in modules for n in (*m.needs, *([m.idle] if m.idle else [])))
     alone = draw(st.sampled_from((None, None, None, *SORTS)))  # in the wheel, though perhaps nobody needs it
