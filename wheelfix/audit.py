@@ -23,6 +23,7 @@ from wheelfix.model.finding import GRAVITY, Finding, Report, Severity, WheelRepo
 from wheelfix.model.limits import Limits
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.wheel import Member, WheelFacts
+from wheelfix.stages import stage
 
 if TYPE_CHECKING:
     from wheelfix.checks.subject import Scene, Subject
@@ -72,6 +73,11 @@ def prepare(options: Options) -> Setting:
     Raises ``PolicyErrors`` for a policy that does not validate, ``Unreadable`` for a given wheel that
     is none, ``OSError`` for one that is not there.
     """
+    with stage("policies, given wheels"):
+        return _prepared(options)
+
+
+def _prepared(options: Options) -> Setting:
     project = options.project
     if project is not None:
         options = _with_wishes(options, project.base)
@@ -144,6 +150,11 @@ def subject_of(path: Path, setting: Setting) -> Subject:
 
 def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
     """The subject that the checks judge, from the facts of a wheel: of one that exists or of a planned one."""
+    with stage("world, search"):
+        return _subject_from(wheel, setting)
+
+
+def _subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
     from wheelfix.checks.subject import Subject
     from wheelfix.policy.baseline import cxx_runtime_symbols
     from wheelfix.policy.system import system_library
@@ -177,7 +188,9 @@ def findings_of(subject: Subject, options: Options) -> tuple[Finding, ...]:
     from wheelfix.checks.waivers import apply_policy
 
     unique: dict[tuple[str | None, ...], Finding] = {}
-    for finding in apply_policy(tuple(checks.run(subject)), subject.policy, subject.today):
+    with stage("rules"):
+        found = tuple(checks.run(subject))
+    for finding in apply_policy(found, subject.policy, subject.today):
         key = (finding.rule, finding.member, finding.library, finding.symbol, finding.message)
         unique.setdefault(key, finding)
     chosen = (f for f in unique.values() if _chosen(f.rule, options))
@@ -283,28 +296,31 @@ def _read(path: Path, strings: frozenset[str], options: Options, known: Mapping[
     limits = options.limits
     inspect = partial(_inspect, strings=strings, limits=limits)
     # A string may stand anywhere in an object's data.
-    return read_wheel(
-        path,
-        inspect=inspect,
-        settle=_settle,
-        hold=partial(Stream, whole=bool(strings), limits=limits),
-        jobs=options.jobs,
-        limits=limits,
-        meanwhile=_import_judges,
-        known=known,
-    )
+    with stage("inflate, hash, look"):
+        return read_wheel(
+            path,
+            inspect=inspect,
+            settle=_settle,
+            hold=partial(Stream, whole=bool(strings), limits=limits),
+            jobs=options.jobs,
+            limits=limits,
+            meanwhile=_import_judges,
+            known=known,
+        )
 
 
 def _import_judges(elf: bool) -> None:
     """What ``subject_from`` and ``findings_of`` import, and what reading an ELF object takes."""
     if elf:
-        start()
-    import wheelfix.checks.waivers
-    import wheelfix.loader.closure
-    import wheelfix.policy.baseline
-    import wheelfix.policy.load
-    import wheelfix.policy.system
-    import wheelfix.world  # noqa: F401
+        with stage("import LIEF"):
+            start()
+    with stage("import rules"):
+        import wheelfix.checks.waivers
+        import wheelfix.loader.closure
+        import wheelfix.policy.baseline
+        import wheelfix.policy.load
+        import wheelfix.policy.system
+        import wheelfix.world  # noqa: F401
 
 
 def _policies(lists: Iterable[tuple[str, ...]], limits: Limits) -> dict[tuple[str, ...], Policy | None]:
@@ -343,7 +359,8 @@ def _inspect(name: str, data: bytes | Sparse, strings: frozenset[str], limits: L
 
 def _settle(seen: Inspected) -> Inspected:
     """With what LIEF reads of an object."""
-    whole = complete(ElfRead(seen.content, seen.elf, seen.faults, seen.rest))
+    with stage("parse (LIEF)"):
+        whole = complete(ElfRead(seen.content, seen.elf, seen.faults, seen.rest))
     return Inspected(whole.content, whole.facts, whole.faults)
 
 

@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGTERM, _terminate)
     try:
         options = parser_for(sys.argv[1:] if argv is None else argv)
-        status: int = options.run(options)
+        status: int = _profiled(options) if getattr(options, "profile", False) else options.run(options)
         sys.stdout.flush()
     except _Terminated:
         _die_of(signal.SIGTERM)
@@ -80,6 +80,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             import traceback
 
             traceback.print_exception(error)
+    return status
+
+
+def _profiled(options: argparse.Namespace) -> int:
+    """Run the command, and print to standard error where the time went."""
+    from wheelfix import stages
+
+    stages.watch()
+    with stages.stage("other"):
+        status: int = options.run(options)
+    sys.stderr.write(stages.table())
     return status
 
 

@@ -12,6 +12,7 @@ from wheelfix.loader.together import bind_all, every
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.resolution import Binding, Bound, Load, World
 from wheelfix.model.wheel import Member, WheelFacts
+from wheelfix.stages import stage
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Scene:
     @cached_property
     def bound(self) -> tuple[Bound, ...]:
         """The bindings of every object under every root; computed when a check first asks."""
-        return bind_all(self.world, self.loads)
+        with stage("bindings"):
+            return bind_all(self.world, self.loads)
 
     @property
     def outcomes(self) -> Iterator[Binding]:

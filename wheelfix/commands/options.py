@@ -82,7 +82,10 @@ def add_exclude(parser: argparse.ArgumentParser) -> None:
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """``-j``: how many processes work at the same time; all processors that this one may use by default."""
+    """``-j``: how many processes work at the same time; all processors that this one may use by default.
+
+    ``--profile``, which no help tells, is for who works on wheelfix: ``cli.main`` prints where the time went.
+    """
     parser.add_argument(
         "-j",
         "--jobs",
@@ -91,6 +94,7 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes at a time (default: one for each processor)",
     )
+    parser.add_argument("--profile", action="store_true", help=argparse.SUPPRESS)
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ from wheelfix.commands.options import (
     add_world,
     audit_options,
 )
+from wheelfix.stages import stage
 
 if TYPE_CHECKING:
     from wheelfix.model.finding import Report
@@ -92,9 +93,10 @@ def run(options: argparse.Namespace) -> int:
             report, blocks = audit.audit_and_look(options.wheels, setting, html_blocks.blocks, done)
         else:
             report = audit.audit_wheels(options.wheels, setting, done)
-    for form, path in others:
-        write(_rendered(report, form, path, options, blocks), path)
-    write(_rendered(report, options.format, options.output, options, blocks), options.output)
+    with stage("report"):
+        for form, path in others:
+            write(_rendered(report, form, path, options, blocks), path)
+        write(_rendered(report, options.format, options.output, options, blocks), options.output)
     return exit_status(report, options.fail_on)
 
 

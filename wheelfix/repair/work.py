@@ -23,6 +23,7 @@ from wheelfix.repair.predict import outcome, planned_wheel
 from wheelfix.repair.propose import Proposal, RepairOptions, propose
 from wheelfix.repair.recheck import copies
 from wheelfix.repair.supply import Find
+from wheelfix.stages import stage
 
 _FAULT = "the written wheel is not what the simulation said, which is a fault of wheelfix"
 _BY_SIZE = frozenset({"contract-size", "zip-ratio", "archive-limit"})
@@ -57,7 +58,8 @@ def repair(
     say("reading")
     wheel = audit.read(source, setting)
     say("simulating the loader")
-    proposal = propose(wheel, setting, options, finder, installed(setting.environment))
+    with stage("propose"):
+        proposal = propose(wheel, setting, options, finder, installed(setting.environment))
     if isinstance(proposal, Blocked):
         return proposal
     plan, documents = with_documents(proposal, wheel, owner, writing.epoch)
@@ -77,9 +79,11 @@ def repair(
             say("writing")
             with source.open("rb") as file:
                 directory, _ = read_directory(file, Limits())
-            apply(source, written, wheel, plan, documents, writing, directory)
+            with stage("edit, write"):
+                apply(source, written, wheel, plan, documents, writing, directory)
             say("checking the result")
-            reasons = _disagreement(written, source, directory, wheel, plan, proposal, setting)
+            with stage("check the result"):
+                reasons = _disagreement(written, source, directory, wheel, plan, proposal, setting)
             if reasons:
                 return Blocked(wheel.filename, reasons)
         target = folder / plan.filename
