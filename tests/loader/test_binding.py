@@ -9,7 +9,6 @@ import pytest
 
 from wheelfix.loader.binding import bind, relocation_order
 from wheelfix.loader.together import bind_all, every
-from wheelfix.loader.versions import version_errors
 from wheelfix.model.elf import (
     ET_EXEC,
     LOOKUP_COPY,
@@ -28,8 +27,6 @@ from wheelfix.model.elf import (
     Segment,
     Symbol,
     VersionDef,
-    VersionNeed,
-    VersionRef,
 )
 from wheelfix.model.resolution import Binding, Edge, Load, Node, World
 
@@ -316,47 +313,3 @@ def test_bindings_of_several_roots_follow_each_other() -> None:
         ("root.so", "root.so", "a.so"),
         ("other.so", "other.so", "a.so"),
     ]
-
-
-NEEDS = (VersionNeed("a.so", (VersionRef("V1", 2), VersionRef("V2", 3))),)
-
-
-def test_version_that_the_named_file_lacks() -> None:
-    root = node("root.so", verneed=NEEDS)
-    (error,) = version_errors(world(), opened(root, node("a.so", **VERSIONED)))
-    assert error == ("root.so", "root.so", "a.so", "V2", "missing", "a.so")
-
-
-@pytest.mark.parametrize(
-    "library",
-    [
-        node("a.so"),  # no versions: a message at most
-        Node("a.so", "/a.so", ElfFacts(complete=False), "external"),
-    ],
-)
-def test_version_of_a_file_that_cannot_be_judged(library: Node) -> None:
-    assert version_errors(world(), opened(node("root.so", verneed=NEEDS), library)) == ()
-
-
-def test_weak_version_may_be_missing() -> None:
-    need = (VersionNeed("a.so", (VersionRef("V2", 3, weak=True),)),)
-    assert version_errors(world(), opened(node("root.so", verneed=need), node("a.so", **VERSIONED))) == ()
-
-
-def test_version_of_a_file_that_nothing_loads() -> None:
-    errors = version_errors(world(), opened(node("root.so", verneed=NEEDS)))
-    assert {e.trouble for e in errors} == {"orphan"}
-
-
-def test_version_of_a_file_that_is_not_found_is_no_orphan() -> None:
-    assert version_errors(world(), opened(node("root.so", verneed=NEEDS), missing=["a.so"])) == ()
-
-
-def test_version_of_a_file_of_the_process() -> None:
-    libc = node("a.so", owner="host", **VERSIONED)
-    (error,) = version_errors(world(libc), opened(node("root.so", verneed=NEEDS)))
-    assert (error.version, error.trouble) == ("V2", "missing")
-
-
-def test_musl_checks_no_versions() -> None:
-    assert version_errors(world(libc="musl"), opened(node("root.so", verneed=NEEDS))) == ()

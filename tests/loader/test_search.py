@@ -6,7 +6,7 @@ import pytest
 
 from wheelfix.loader.closure import chain_of, load, loads, roots
 from wheelfix.loader.search import found_by_itself, search
-from wheelfix.model.elf import DF_1_NODEFLIB, DF_1_PIE, ET_EXEC, ElfFacts, Symbol
+from wheelfix.model.elf import DF_1_NODEFLIB, DF_1_PIE, ET_EXEC, ET_REL, ElfFacts, Symbol
 from wheelfix.model.resolution import SITE, Node, World
 
 INIT = (Symbol("PyInit_x", section=7, value=4096),)
@@ -101,6 +101,153 @@ def test_nodeflib_closes_default_folders_and_not_the_rest_of_the_cache(location:
     host = {"liba.so": Node("host:liba.so", location, ElfFacts(soname="liba.so"), "host")}
     assert (search(world(host=host), "liba.so", (requester,)).status == "host") == found
     assert search(world(host=host, libc="musl"), "liba.so", (requester,)).status == "host"
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason", "glibc_goes_on", "musl_goes_on"),
+    [
+        ({"machine": 9999}, "is for another machine (e_machine 9999)", True, False),
+        ({"machine": 3}, "is for another machine (e_machine 3)", True, False),
+        ({"machine": 3, "bits": 32}, "is for another machine (i686)", True, False),
+        ({"bits": 32}, "is for another machine (e_machine 62)", True, False),
+        ({"big_endian": True}, "has the other byte order", False, False),
+        ({"type": ET_REL}, "is no shared object (only ET_DYN and ET_EXEC can be loaded)", False, False),
+    ],
+)
+def test_a_file_that_does_not_fit_ends_the_search_or_is_passed_over(
+    facts: dict[str, object], reason: str, glibc_goes_on: bool, musl_goes_on: bool
+) -> None:
+    # elf/dl-load.c, open_verify: class and machine let the search go on; musl opens the first file of the name.
+    bad = node("pkg/lib/liba.so", **facts)
+    for libc, goes_on in (("glibc", glibc_goes_on), ("musl", musl_goes_on)):
+        hit = search(world(ROOT, bad, host=HOST, libc=libc), "liba.so", (ROOT,))
+        assert (hit.status, hit.detail) == ("host" if goes_on else "missing", f"pkg/lib/liba.so {reason}")
+        assert hit.rule == ("default" if goes_on else "runpath")
+        assert hit.tried[0] == "pkg/lib/liba.so"
+        assert (len(hit.tried) == 1) is not goes_on
+        if not goes_on:
+            assert (hit.via, hit.entry) == (ROOT, "$ORIGIN/lib")
+
+
+@pytest.mark.parametrize("facts", [{"type": ET_EXEC}, {"complete": False, "machine": 3, "bits": 32}])
+def test_programs_and_what_is_known_by_name_alone_are_found_by_the_search(facts: dict[str, object]) -> None:
+    assert search(world(ROOT, node("pkg/lib/liba.so", **facts)), "liba.so", (ROOT,)).status == "found"
+
+
+def test_a_folder_of_the_name_ends_the_search() -> None:
+    folders = (f"{SITE}/pkg/lib", f"{SITE}/pkg/lib/liba.so")
+    hit = search(world(ROOT, host=HOST, folders=folders), "liba.so", (ROOT,))
+    assert (hit.status, hit.detail) == ("missing", "pkg/lib/liba.so is a folder")
+
+
+def test_an_object_that_is_none_has_no_paths() -> None:
+    text = Node("pkg/x.so", f"{SITE}/pkg/x.so", None)
+    above = node("pkg/y.so", rpath="$ORIGIN/lib")
+    own = node("pkg/lib/liba.so")
+    for libc in ("glibc", "musl"):
+        assert search(world(own, libc=libc), "liba.so", (text,)).status == "missing"
+        assert search(world(own, libc=libc), "liba.so", (text, above)).status == "found"
+        assert search(world(own, libc=libc), "liba.so", (above, text)).status == "found"
+
+
+@pytest.mark.parametrize(
+    ("chain", "glibc", "musl"),
+    [
+        # Each object as (DT_RPATH, DT_RUNPATH); the answer is the folder.
+        ([("a", None)], "a", "a"),
+        ([(None, "a")], "a", "a"),
+        ([("a", "b")], "b", "b"),  # DT_RUNPATH makes DT_RPATH void
+        ([("a", None), ("b", None)], "a", "a"),
+        ([("none", None), ("b", None)], "b", "b"),
+        ([(None, None), (None, "b")], None, "b"),  # glibc: DT_RUNPATH is for the object's own needs
+        ([(None, "none"), ("b", None)], None, "b"),  # and closes what is inherited
+        ([(None, None), ("a", "none"), ("b", None)], "b", "b"),
+        ([("none", None), (None, "a"), ("b", None)], "b", "a"),
+    ],
+)
+def test_whose_path_counts(
+    chain: list[tuple[str | None, str | None]], glibc: str | None, musl: str | None
+) -> None:
+    places = {name: node(f"pkg/{name}/liba.so") for name in "ab"}
+    objects = tuple(
+        node(f"pkg/{i}.so", rpath=old and f"$ORIGIN/{old}", runpath=new and f"$ORIGIN/{new}")
+        for i, (old, new) in enumerate(chain)
+    )
+    for libc, folder in (("glibc", glibc), ("musl", musl)):
+        hit = search(world(*places.values(), libc=libc, folders=(f"{SITE}/pkg/none",)), "liba.so", objects)
+        assert hit.node == (places[folder] if folder else None)
+
+
+def test_ld_library_path_stands_between_rpath_and_runpath_and_in_musl_before_both() -> None:
+    own, other = node("pkg/lib/liba.so"), node("env/liba.so")
+    old, new = node("pkg/x.so", rpath="$ORIGIN/lib"), node("pkg/x.so", runpath="$ORIGIN/lib")
+    found = []
+    for libc in ("glibc", "musl"):
+        for requester in (old, new):
+            around = world(own, other, libc=libc, library_path=(f"{SITE}/env",))
+            hit = search(around, "liba.so", (requester,))
+            found.append((hit.rule, hit.entry, hit.via))
+    env = ("ld-library-path", "env", None)
+    assert found == [("rpath", "$ORIGIN/lib", old), env, env, env]
+
+
+@pytest.mark.parametrize(
+    ("name", "itself"),
+    [
+        ("libc.so", True),
+        ("libpthread.so.0", True),
+        ("libm.so.6", True),
+        ("libxnet.so", True),
+        ("libcrypt.so", False),
+        ("libz.so", False),
+    ],
+)
+def test_musl_is_itself_the_c_library_under_its_reserved_names(name: str, itself: bool) -> None:
+    # ldso/dynlink.c, load_library: the names of `reserved`, before any folder is searched.
+    own = {**named("libother.so.1", "host"), **named("libc.so", "host")}
+    inside = node(f"pkg/lib/{name}")
+    hit = search(world(ROOT, inside, host=own, libc="musl"), name, (ROOT,))
+    assert (hit.status, hit.node) == (("host", own["libc.so"]) if itself else ("found", inside))
+    assert search(world(ROOT, inside, host=own), name, (ROOT,)).status == "found"
+    # Where the machine's C library is not known the name is searched like any other.
+    without = world(ROOT, inside, host=named("libother.so.1", "host"), libc="musl")
+    assert search(without, name, (ROOT,)).status == "found"
+
+
+def test_of_musls_names_the_very_one_comes_first() -> None:
+    both = {**named("libm.so.1", "host"), **named("libpthread.so.0", "host")}
+    hit = search(world(ROOT, host=both, libc="musl"), "libpthread.so.0", (ROOT,))
+    assert (hit.rule, hit.node) == ("default", both["libpthread.so.0"])
+
+
+def test_the_fitting_subfolders_of_a_folder_come_first() -> None:
+    plain, fitting = node("pkg/lib/liba.so"), node("pkg/lib/glibc-hwcaps/x86-64-v3/liba.so")
+    subfolders = ("glibc-hwcaps/x86-64-v4", "glibc-hwcaps/x86-64-v3")
+    hit = search(world(ROOT, plain, fitting, subfolders=subfolders), "liba.so", (ROOT,))
+    assert (hit.node, hit.tried) == (fitting, (fitting.path,))
+    hit = search(world(ROOT, plain, subfolders=subfolders), "liba.so", (ROOT,))
+    assert (hit.node, hit.tried) == (plain, (plain.path,))
+
+
+def test_a_name_with_a_slash_is_opened_as_it_is_and_a_relative_one_never_leads_anywhere() -> None:
+    own, text = node("pkg/lib/liba.so"), Node("pkg/t.so", f"{SITE}/pkg/t.so", None)
+    around = world(ROOT, own, text, host=HOST)
+    hit = search(around, own.location, (ROOT,))
+    assert (hit.status, hit.node, hit.rule, hit.tried) == ("found", own, None, (own.location,))
+    assert search(around, "$ORIGIN/lib/liba.so", (ROOT,)).tried == ("$ORIGIN/lib/liba.so",)
+    for name in ("lib/liba.so", "pkg/lib/liba.so", f"{SITE}/pkg/none.so", f"{SITE}/none/../pkg/lib/liba.so"):
+        hit = search(around, name, (ROOT,))
+        assert (hit.status, hit.tried, hit.detail) == ("missing", (name,), None)
+    hit = search(around, text.location, (ROOT,))
+    assert (hit.status, hit.detail) == ("missing", "pkg/t.so is no ELF object (invalid ELF header)")
+    musl = search(world(ROOT, own, libc="musl"), "$ORIGIN/lib/liba.so", (ROOT,))
+    assert musl.status == "missing"  # musl takes the name as it is
+
+
+def test_nodeflib_is_a_flag_of_the_requester_alone() -> None:
+    above = node("pkg/y.so", flags_1=DF_1_NODEFLIB)
+    assert search(world(host=HOST), "liba.so", (ROOT, above)).status == "host"
+    assert search(world(host=HOST), "liba.so", (node("pkg/x.so", flags_1=1),)).status == "host"
 
 
 def test_an_empty_element_is_the_working_directory_which_is_never_ours() -> None:

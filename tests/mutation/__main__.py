@@ -53,7 +53,16 @@ _WHOLE = (
     "tests/test_audit.py",
     "tests/oracle/test_rules.py",
 )
-_LOADER = ("test_binding.py", "test_binding_open_ended.py", "test_paths.py", "test_search.py")
+_LOADER = (
+    "test_lookup.py",
+    "test_binding.py",
+    "test_binding_open_ended.py",
+    "test_versions.py",
+    "test_search.py",
+    "test_closure.py",
+    "test_roots_apart.py",
+    "test_paths.py",
+)
 _COMPILED = ("test_against_glibc.py", "test_against_musl.py")
 _SEARCH = ("closure", "paths", "search")  # what is compared with tests/loader/reference.py
 
