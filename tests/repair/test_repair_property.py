@@ -181,7 +181,7 @@ def outcomes() -> Iterator[Counter[str]]:
     seen: Counter[str] = Counter()
     yield seen
     if seen.total() >= 30:
-        assert seen["repaired"] >= 0.3 * seen.total(), seen
+        assert seen["repaired"] >= 0.1 * seen.total(), seen
         assert seen["blocked"] >= 0.1 * seen.total(), seen
 
 
@@ -224,6 +224,16 @@ KINDS = {
     "in the wheel, where a path leads that is not inherited": (
         "repaired",
         _case("left", path=("runpath", "$ORIGIN/lib"), libraries={"left": APART, "base": APART}),
+    ),
+    "in the wheel, needing one that another root of it has loaded before": (
+        "repaired",
+        Case(
+            (
+                Module("pkg", ("left", "base"), path=("runpath", "$ORIGIN")),
+                Module("pkg/deep/er", ("left",)),
+            ),
+            {"left": Library(("pkg",), path=("runpath", "$ORIGIN/nowhere")), "base": Library(("pkg",))},
+        ),
     ),
     "in the wheel, needing one of the build host": ("repaired", _case("left", libraries={"left": APART})),
     "of the build host, needing one in the wheel": ("repaired", _case("left", libraries={"base": APART})),

@@ -12,7 +12,7 @@ from wheelfix.model.elf import ElfFacts
 from wheelfix.model.finding import Finding
 from wheelfix.model.plan import Blocked, Plan
 from wheelfix.model.policy import PlatformPolicy
-from wheelfix.model.resolution import SITE
+from wheelfix.model.resolution import SITE, EdgeStatus
 from wheelfix.model.wheel import WheelFacts
 from wheelfix.policy import platform as platforms
 from wheelfix.repair.plan import Draft, Wishes, draft, with_tags
@@ -222,21 +222,28 @@ def _judge(
     wheel = seen.wheel
     chosen = [platform] if requested in (None, platform) else [platform, requested]
 
-    def planned(made: Draft) -> tuple[Draft, Subject]:
-        finished = _finish(seen, made, chosen, options)
-        return finished, _judged(planned_wheel(wheel, finished.plan, finished.grafted), setting, None)
+    def planned(made: Draft, wishes: Wishes) -> tuple[Draft, Subject]:
+        nonlocal seen
+        while True:
+            finished = _finish(seen, made, chosen, options)
+            subject = _judged(planned_wheel(wheel, finished.plan, finished.grafted), setting, None)
+            wider = _with_new_misses(seen, subject)
+            if wider is seen:
+                return finished, subject
+            seen = wider
+            made = _draft(seen, platform, setting, find, wishes)
 
-    finished, subject = planned(sketch)
     wishes = Wishes(options.lib_sdir, options.strip)
-    if sketch.direct or sketch.unserved:
+    finished, subject = planned(sketch, wishes)
+    if finished.direct or finished.unserved:
         wishes = replace(wishes, drop=unused_needs(finished, subject))
         if wishes.drop:
-            finished, subject = planned(_draft(seen, platform, setting, find, wishes))
+            finished, subject = planned(_draft(seen, platform, setting, find, wishes), wishes)
     findings = audit.findings_of(subject, setting.options)
     reach = _provided(findings, setting)
     if reach:
-        again = _draft(seen, platform, setting, find, replace(wishes, reach=reach))
-        finished, subject = planned(again)
+        wishes = replace(wishes, reach=reach)
+        finished, subject = planned(_draft(seen, platform, setting, find, wishes), wishes)
         findings = audit.findings_of(subject, setting.options)
     errors = [f for f in findings if f.severity == "error"]
     if setting.policy is not None and setting.policy.tag is not None:
@@ -250,6 +257,26 @@ def _judge(
         reasons = dict.fromkeys([*finished.problems, *(_sentence(f) for f in others)])
         return tuple(reasons), all(f.rule in _CURED_BY_A_NEWER_TAG for f in errors)
     return Proposal(finished.plan, finished.grafted, findings)
+
+
+def _with_new_misses(seen: Survey, subject: Subject) -> Survey:
+    """The survey with what objects miss in the planned wheel alone; the same one where that is nothing.
+
+    A root that did not find a library does so now, and in its process nothing else has loaded what that library needs.
+    """
+    found = {
+        key
+        for scene in subject.scenes
+        for load in scene.loads
+        for edge in load.edges
+        if edge.status == "missing"
+        for key in [(edge.object, edge.needed)]
+        if "missing" not in seen.statuses.get(key, {"missing"})
+    }
+    if not found:
+        return seen
+    added: frozenset[EdgeStatus] = frozenset({"missing"})
+    return replace(seen, statuses={k: s | added if k in found else s for k, s in seen.statuses.items()})
 
 
 def _provided(findings: Sequence[Finding], setting: audit.Setting) -> frozenset[tuple[str, str]]:
