@@ -10,7 +10,7 @@ from wheelfix.checks.linkflags import blocks, search_path
 from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.model.finding import Finding
-from wheelfix.model.resolution import Edge, Node
+from wheelfix.model.resolution import Edge
 from wheelfix.policy.drivers import is_driver_library, is_libpython
 from wheelfix.policy.globs import matches_name
 
@@ -237,7 +237,7 @@ def _missing(subject: Subject, scene: Scene, member: str, library: str, edge: Ed
     evidence: dict[str, object] = {"root": edge.root, "tried": list(edge.tried)}
     where = f" (opened through {edge.root})" if edge.root != member else ""
     detail = f"; {edge.detail}" if edge.detail else ""
-    holders = _holders(subject, library)
+    holders = [member for member, _ in subject.holders.get(library, ())]
     if holders:
         holder = holders[0]
         hop = origin_hop(member, holder.path)
@@ -287,18 +287,6 @@ def _external(scene: Scene, member: str, library: str, edge: Edge) -> Finding:
     )
 
 
-def _holders(subject: Subject, library: str) -> list[Node]:
-    """Files of the wheel, then of what was given, that are the library by file name or by SONAME."""
-    found: list[Node] = []
-    for wheel in (subject.wheel, *subject.given):
-        for by_name in (True, False):
-            for member, elf in wheel.objects:
-                same = member.path.rpartition("/")[2] == library
-                if by_name == same and (same or elf.soname == library):
-                    found.append(Node(member.path, member.path, elf))
-    return found
-
-
 def origin_hop(member: str, target: str) -> str:
     """The shortest ``$ORIGIN`` path from one installed object to the folder of another."""
     here, there = member.split("/")[:-1], target.split("/")[:-1]
@@ -316,20 +304,21 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
         if not any(e.status == "host" for e in want.edges) and not is_libpython(key[1]) and "/" not in key[1]
     }
     members = {member for member, _ in candidates}
-    uses: dict[str, set[str]] = {}
-    for binding in scene.outcomes:
-        if binding.object not in members or (binding.weak and binding.provider is None):
-            continue  # of nobody who is asked, or an optional hook, which no library is linked for
-        found = uses.setdefault(binding.object, set())
-        found.update(binding.unless)
-        found.update(p for p in (binding.provider, binding.also) if p is not None)
+    uses: dict[str, set[str | None]] = {}
+    # An optional hook (weak, and nobody has it) is no use: no library is linked for it. Thousands of symbols have few homes.
+    for member, provider, unless, also in {
+        (b.object, b.provider, b.unless, b.also)
+        for b in scene.outcomes
+        if b.object in members and not (b.weak and b.provider is None)
+    }:
+        uses.setdefault(member, set()).update(unless, (provider, also))
     facts = {m.path: elf for m, elf in subject.wheel.objects}
     for (member, library), want in candidates.items():
         elf = facts[member]
         if library not in elf.needed or any(n.file == library for n in elf.verneed):
             continue
         path = next((e.path for e in want.edges if e.path is not None), None)
-        if uses.get(member, set()) & {library, path}:
+        if uses.get(member, set()) & ({library, path} - {None}):
             continue
         yield UNUSED.finding(
             f"{member} needs {library} and uses no symbol of it",

@@ -69,34 +69,20 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 
 def _clashes(subject: Subject) -> Iterator[Finding]:
-    loadable = {n.path for scene in subject.scenes for load in scene.loads for n in load.scope}
-    by_soname: dict[str, list[tuple[WheelFacts, Member]]] = {}
-    for wheel in (subject.wheel, *subject.given):
-        for member, elf in wheel.objects:
-            if elf.soname is None or elf.is_program or not member.sha256:
-                continue
-            if wheel is subject.wheel and subject.scenes and member.path not in loadable:
-                continue
-            if elf.python_modules:
-                continue  # opened by path, and never asked for by name
-            by_soname.setdefault(elf.soname, []).append((wheel, member))
+    wheels = (subject.wheel, *subject.given)
     # A library that is only ever opened by its path is never taken for another of its SONAME (dl-load.c,
-    # _dl_map_object compares the name that is asked for).
-    asked = {n for wheel in (subject.wheel, *subject.given) for _, elf in wheel.objects for n in elf.needed}
-    for soname, holders in by_soname.items():
-        if soname not in asked:
-            continue
-        ours = [m for w, m in holders if w is subject.wheel]
-        if not ours:
-            continue
-        mine = ours[0]
-        machine = mine.elf.machine if mine.elf else 0
-        others = [
-            (w, m)
-            for w, m in holders
-            if m.sha256 != mine.sha256 and m.elf is not None and m.elf.machine == machine
-        ]
-        if others:
+    # _dl_map_object compares the name that is asked for). Those of two machines never meet.
+    asked = {n for wheel in wheels for _, elf in wheel.objects for n in elf.needed}
+    by_name: dict[tuple[str | None, int], list[tuple[WheelFacts, Member]]] = {}
+    for wheel in wheels:
+        for member, elf in wheel.objects:
+            # Extension modules are opened by path, and never asked for by name.
+            if elf.soname in asked and member.sha256 and not elf.is_program and not elf.python_modules:
+                by_name.setdefault((elf.soname, elf.machine), []).append((wheel, member))
+    for (soname, _), holders in by_name.items():
+        owner, mine = holders[0]  # those of the wheel itself come first
+        others = [(w, m) for w, m in holders if m.sha256 != mine.sha256]
+        if owner is subject.wheel and others:
             wheel, other = others[0]
             whose = "" if wheel is subject.wheel else f" of {wheel.name}"
             yield CLASH.finding(
@@ -128,17 +114,15 @@ def _openmp(subject: Subject) -> Iterator[Finding]:
 
 
 def _dlopen(subject: Subject) -> Iterator[Finding]:
-    supplied: set[str] = set()
+    supplied: set[str | None] = set()
     for wheel in (subject.wheel, *subject.given):
-        for member in wheel.members:
-            supplied.add(member.path.rpartition("/")[2])
-            if member.elf is not None and member.elf.soname is not None:
-                supplied.add(member.elf.soname)
+        supplied.update(member.path.rpartition("/")[2] for member in wheel.members)
+        supplied.update(elf.soname for _, elf in wheel.objects)
     promised = {name for p in subject.platforms for name in p.libraries}
     for member, elf in subject.wheel.objects:
         stems = [name.partition(".so")[0] for name in elf.library_names]
         for name in elf.library_names:
-            if name in supplied or name in promised or name in elf.needed or name == elf.soname:
+            if name in supplied or name in promised or name in elf.needed:
                 continue
             if is_driver_library(name) or is_libpython(name) or packaged_stem(name):
                 continue

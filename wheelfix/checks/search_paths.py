@@ -13,7 +13,7 @@ from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.loader.closure import chain_of
 from wheelfix.loader.paths import elements, expanded, folders_of
-from wheelfix.loader.search import found_by_itself
+from wheelfix.loader.search import found_by_itself, looks_alone
 from wheelfix.model.elf import ElfFacts
 from wheelfix.model.finding import Finding, Severity
 from wheelfix.model.policy import Provider
@@ -105,8 +105,9 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _entries(member.path, path)
     for scene in subject.scenes:
         yield from _dead(subject, scene)
+        own_path: dict[tuple[str, str], bool] = {}
         for load in scene.loads:
-            yield from _found(subject, scene, load)
+            yield from _found(subject, scene, load, own_path)
 
 
 def _entries(member: str, path: str | None) -> Iterator[Finding]:
@@ -151,7 +152,11 @@ def _dead(subject: Subject, scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _found(subject: Subject, scene: Scene, load: Load) -> Iterator[Finding]:
+def _found(
+    subject: Subject, scene: Scene, load: Load, own_path: dict[tuple[str, str], bool]
+) -> Iterator[Finding]:
+    """How the libraries of one root were found; ``own_path`` keeps what an object's own RUNPATH leads to, by its path
+    and the name."""
     nodes = {n.path: n for n in load.scope}
     for edge in load.edges:
         if nodes[edge.object].owner != "wheel" or "/" in edge.needed:
@@ -166,14 +171,25 @@ def _found(subject: Subject, scene: Scene, load: Load) -> Iterator[Finding]:
                     evidence={"entry": edge.entry, "path": edge.path},
                 )
         elif edge.status == "already-loaded":
-            yield from _by_luck(scene, load, edge)
+            if not _by_itself(scene, load, edge, nodes[edge.object], own_path):
+                yield _by_luck(scene, load, edge)
         elif edge.status == "external" and not excluded(subject, edge.needed):
             yield from _external(subject, scene, load, edge)
 
 
-def _by_luck(scene: Scene, load: Load, edge: Edge) -> Iterator[Finding]:
-    if found_by_itself(scene.world, edge.needed, chain_of(load, edge.object)):
-        return
+def _by_itself(
+    scene: Scene, load: Load, edge: Edge, requester: Node, own_path: dict[tuple[str, str], bool]
+) -> bool:
+    """Whether the search would have found the library, had nothing loaded it before."""
+    if not looks_alone(scene.world, requester):
+        return found_by_itself(scene.world, edge.needed, chain_of(load, edge.object))
+    key = edge.object, edge.needed
+    if key not in own_path:
+        own_path[key] = found_by_itself(scene.world, edge.needed, (requester,))
+    return own_path[key]
+
+
+def _by_luck(scene: Scene, load: Load, edge: Edge) -> Finding:
     imported = scene.world.preloaded.get(edge.needed)
     severity: Severity | None = None
     if imported is not None and imported.path == edge.path:
@@ -181,7 +197,7 @@ def _by_luck(scene: Scene, load: Load, edge: Edge) -> Iterator[Finding]:
     else:
         first = next((e.object for e in _before(load, edge) if e.path == edge.path), load.root.path)
         how = f"{first} has loaded it before"
-    yield LOAD_ORDER.finding(
+    return LOAD_ORDER.finding(
         f"{edge.object} has no path to {edge.needed} ({edge.path}); it is found because {how}",
         member=edge.object,
         library=edge.needed,

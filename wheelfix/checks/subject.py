@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from wheelfix.loader.together import bind_all, every
+from wheelfix.model.elf import ElfFacts
 from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.resolution import Binding, Bound, Load, World
 from wheelfix.model.wheel import Member, WheelFacts
@@ -61,6 +62,19 @@ class Subject:
     today: datetime.date = field(default_factory=datetime.date.today)
     system_library: Callable[[str], str | None] = lambda name: None  # SONAME -> distribution's package
     cxx_runtime_symbols: Mapping[str, frozenset[str]] = field(default_factory=dict)  # library -> names
+
+    @cached_property
+    def holders(self) -> Mapping[str, Sequence[tuple[Member, ElfFacts]]]:
+        """The objects of the wheel, then of each given one, by their file name and then by another SONAME."""
+        found: dict[str, list[tuple[Member, ElfFacts]]] = {}
+        for wheel in (self.wheel, *self.given):
+            objects = [(m.path.rpartition("/")[2], m, elf) for m, elf in wheel.objects]
+            for base, member, elf in objects:
+                found.setdefault(base, []).append((member, elf))
+            for base, member, elf in objects:
+                if elf.soname is not None and elf.soname != base:
+                    found.setdefault(elf.soname, []).append((member, elf))
+        return found
 
     @cached_property
     def member_at(self) -> Mapping[str, Member]:

@@ -7,20 +7,26 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from wheelfix.loader.paths import needed_name
-from wheelfix.loader.search import Hit, search
+from wheelfix.loader.search import Hit, looks_alone, search
 from wheelfix.model.elf import DF_1_NOOPEN, DF_1_PIE, ET_EXEC, ElfFacts
 from wheelfix.model.resolution import Edge, Load, Node, World
 
 _Kind = Literal["needed", "filter", "auxiliary"]
 
 
-def load(world: World, root: Node) -> Load:
+#: What searches came to: by the name, the location of an object that looks alone, and whether a program started it.
+_Searched = dict[tuple[str, str, bool], Hit]
+
+
+def load(world: World, root: Node, searched: _Searched | None = None) -> Load:
     """The scope that opening ``root`` makes, in the order in which symbols are looked up, and every edge.
 
     An extension module or a library is opened in a process of the world's interpreter, whose closure is
     loaded already; a program starts a process of its own. Where a dependency is missing the real loader
-    gives up; here the walk goes on, so that all that is wrong is told at once.
+    gives up; here the walk goes on, so that all that is wrong is told at once. ``searched`` carries what was found
+    from one root of a world to the next.
     """
+    searched = {} if searched is None else searched
     program = root.elf is not None and root.elf.is_program
     loaded = _Loaded(world, _started(world, root) if program else world.interpreter)
     if not program:
@@ -46,7 +52,7 @@ def load(world: World, root: Node) -> Load:
         here = at  # where the requester stands: each filtee goes right before it, and is walked next
         for name, kind in _wanted(elf, world):
             asked = needed_name(name, requester.location, world)
-            hit = loaded.by_name(asked) or search(world, name, chain)
+            hit = loaded.by_name(asked) or _searched(world, name, chain, program, searched)
             node = hit.node
             if node is not None:
                 again = loaded.same_file(node)
@@ -68,6 +74,16 @@ def load(world: World, root: Node) -> Load:
             if kind != "needed" and _moved_before(scope, node, here):
                 here += 1
     return Load(root, tuple(scope), _each_once(edges))
+
+
+def _searched(world: World, name: str, chain: tuple[Node, ...], program: bool, known: _Searched) -> Hit:
+    """The search, made once for all roots that load an object of which the path alone decides."""
+    if not looks_alone(world, chain[0]):
+        return search(world, name, chain)
+    key = name, chain[0].location, program
+    if key not in known:
+        known[key] = search(world, name, chain)
+    return known[key]
 
 
 def _started(world: World, program: Node) -> tuple[Node, ...]:
@@ -99,16 +115,17 @@ def loads(world: World, nodes: Iterable[Node]) -> tuple[Load, ...]:
     (something opens it with dlopen or ctypes). Of libraries that only reach each other the first counts.
     """
     ordered = sorted((n for n in nodes if n.elf is not None), key=lambda n: n.path)
+    searched: _Searched = {}
     found: dict[str, Load] = {}
     reached: set[str] = set()
     rest: list[Node] = []
     for node in ordered:
         if node.elf is not None and (node.elf.is_program or node.elf.python_modules):
-            found[node.location] = load(world, node)
+            found[node.location] = load(world, node, searched)
             reached.update(n.location for n in found[node.location].scope)
         else:
             rest.append(node)
-    others = {n.location: load(world, n) for n in rest if n.location not in reached}
+    others = {n.location: load(world, n, searched) for n in rest if n.location not in reached}
     needed = {n.location for o in others.values() for n in o.scope if n.location != o.root.location}
     # First those that nothing needs, then one of each circle.
     for location in sorted(others, key=lambda at: (at in needed, others[at].root.path)):

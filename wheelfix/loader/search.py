@@ -108,6 +108,14 @@ def _forbidden(world: World, requester: Node, found: Node) -> bool:
     return found.location.startswith("/host/") or _DEFAULT_FOLDERS.match(found.location) is not None
 
 
+def looks_alone(world: World, requester: Node) -> bool:
+    """Whether nothing above an object has a say in where the loader looks for what it needs.
+
+    A DT_RUNPATH closes the DT_RPATH of the objects above (elf/dl-load.c, _dl_map_object); musl takes the paths of all.
+    """
+    return world.libc == "glibc" and requester.elf is not None and requester.elf.runpath is not None
+
+
 def found_by_itself(world: World, name: str, chain: Sequence[Node]) -> bool:
     """Whether the requester's own path or an inherited RPATH leads to the library, loaded already or not."""
     return search(world, name, chain).status in ("found", "host")
