@@ -21,6 +21,7 @@ SCRIPT = Member("pkg/lib/libhelper.so", "pkg/lib/libhelper.so", content="text")
 def judged(
     *faults: Fault,
     tag: str = LINUX_TAG,
+    more: tuple[str, ...] = (),
     members: tuple[Member, ...] = (EXTENSION, SCRIPT),
     status: EdgeStatus = "missing",
     detail: str | None = None,
@@ -28,7 +29,7 @@ def judged(
     node = Node("pkg/_ext.so", "/x/pkg/_ext.so", EXTENSION.elf)
     edge = Edge("pkg/_ext.so", "pkg/_ext.so", "libhelper.so", status, detail=detail)
     scene = Scene(LINUX, World({}, frozenset()), (Load(node, (node,), (edge,)),))
-    wheel = WheelFacts("x.whl", tags=(tag,), members=members, faults=faults)
+    wheel = WheelFacts("x.whl", tags=(tag, *more), members=members, faults=faults)
     return list(check(Subject(wheel, (LINUX,), (scene,), Policy())))
 
 
@@ -62,6 +63,28 @@ def test_a_text_that_a_needed_leads_to_is_told_once_with_the_library() -> None:
     )
 
 
+def test_an_object_that_a_needed_leads_to_is_no_text() -> None:
+    # As where it is for another machine: that is told of the edge.
+    elf = Member("pkg/lib/libhelper.so", "pkg/lib/libhelper.so", content="elf", elf=ElfFacts(machine=183))
+    detail = "pkg/lib/libhelper.so is for another machine (aarch64)"
+    assert judged(members=(EXTENSION, elf), detail=detail) == []
+
+
+def test_edges_that_lead_somewhere_do_not_hide_those_behind_them() -> None:
+    node = Node("pkg/_ext.so", "/x/pkg/_ext.so", EXTENSION.elf)
+    edges = tuple(
+        Edge(node.path, node.path, name, status, detail=detail)
+        for name, status, detail in (
+            ("libm.so.6", "host", None),
+            ("libgone.so", "missing", None),
+            ("libhelper.so", "missing", "pkg/lib/libhelper.so is no ELF object"),
+        )
+    )
+    scene = Scene(LINUX, World({}, frozenset()), (Load(node, (node,), edges),))
+    wheel = WheelFacts("x.whl", tags=(LINUX_TAG,), members=(EXTENSION, SCRIPT))
+    assert [f.library for f in check(Subject(wheel, (LINUX,), (scene,), Policy()))] == ["libhelper.so"]
+
+
 def test_a_text_under_any_name_that_a_needed_leads_to_is_told() -> None:
     odd = Member("pkg/lib/libodd", "pkg/lib/libodd", content="text")
     (finding,) = judged(members=(EXTENSION, odd), detail="pkg/lib/libodd is no ELF object")
@@ -83,6 +106,7 @@ def test_a_library_of_another_system_in_a_wheel_for_it_is_right() -> None:
     assert judged(fault, tag=MAC_TAG, members=(SCRIPT,)) == []
     assert len(judged(fault, tag=LINUX_TAG, members=(SCRIPT,))) == 1
     assert len(judged(fault, tag="py3-none-any", members=(SCRIPT,))) == 1
+    assert len(judged(fault, tag=MAC_TAG, more=(LINUX_TAG,), members=(SCRIPT,))) == 1
     # With an ELF object inside it is a wheel for Linux, whatever the tag says.
     assert len(judged(fault, tag=MAC_TAG, members=(SCRIPT, EXTENSION))) == 1
 
@@ -97,6 +121,8 @@ def test_a_broken_object_is_told_in_a_wheel_for_any_system_and_beside_other_find
 
 def test_the_first_object_that_is_led_to_a_text_is_told_and_folders_are_no_texts() -> None:
     detail = "pkg/lib/libhelper.so is no ELF object"
+    other = Fault("zip-crc", "wrong", "pkg/x.so")
+    assert [f.rule for f in judged(other, Fault("elf-limit", "is large", "pkg/y.so"))] == ["elf-limit"]
     (finding,) = judged(detail=detail)
     assert finding.evidence == {"object": "pkg/_ext.so", "content": "text"}
     folder = Member("pkg/lib/libhelper.so", "pkg/lib/libhelper.so", content="directory")

@@ -70,6 +70,18 @@ def test_no_header_means_an_executable_stack_where_glibc_takes_it_so(machine: in
     assert bool(rules(ElfFacts(machine=machine))) is found
 
 
+def test_other_headers_do_not_matter_and_one_glibc_among_the_machines_is_enough() -> None:
+    code = Segment(1, PF_R | PF_X, 0, 0, 0, 0, 4096)
+    assert rules(ElfFacts(segments=(code, STACK))) == []
+    assert rules(ElfFacts(dynamic=False), ElfFacts(segments=(EXECUTABLE,))) == [
+        ("execstack", "error", "pkg/1.so")
+    ]
+    musl, glibc = (PlatformPolicy(t, "x86_64", t, (2, 17), frozenset(), {}) for t in ("musl", "glibc"))  # type: ignore[arg-type]
+    scenes = tuple(Scene(p, World({}, frozenset()), ()) for p in (musl, glibc))
+    wheel = WheelFacts("x.whl", members=(Member("x.so", "x.so", content="elf", elf=ElfFacts()),))
+    assert [f.rule for f in check(Subject(wheel, (musl, glibc), scenes, Policy()))] == ["execstack"]
+
+
 def test_musl_does_not_ask_for_the_header() -> None:
     assert rules(ElfFacts(), libc="musl") == []
     assert rules(ElfFacts(segments=(EXECUTABLE,)), libc="musl") != []
@@ -151,6 +163,10 @@ def test_what_is_loaded_together_is_told() -> None:
     assert finding.evidence["together"] == 2300
 
 
+def node_of(elf: ElfFacts) -> Node:
+    return Node("given/large.so", "/x/given/large.so", elf, "given")
+
+
 def test_what_the_fullest_process_loads_together_counts_and_the_hosts_libraries_do_not() -> None:
     nodes = [
         Node(f"pkg/{i}.so", f"/x/pkg/{i}.so", f)
@@ -161,6 +177,8 @@ def test_what_the_fullest_process_loads_together_counts_and_the_hosts_libraries_
     bare = Node("pkg/bare.so", "/x/pkg/bare.so", ElfFacts(segments=(STACK,), flags=DF_STATIC_TLS))
     policy = PlatformPolicy("tag", "x86_64", "glibc", (2, 17), frozenset(), {})
     loads = (
+        Load(text, (text, nodes[1]), ()),
+        Load(nodes[2], (nodes[2], node_of(static(9000)), libc), ()),  # without the object that is judged
         Load(nodes[0], (nodes[0], nodes[2], libc), ()),
         Load(nodes[1], (nodes[1], nodes[0], bare, text, libc), ()),
         Load(nodes[2], (nodes[2], nodes[1], libc), ()),

@@ -101,6 +101,27 @@ def test_an_object_without_any_relocation_is_judged_by_its_symbol_table() -> Non
         assert judged("musllinux_1_2_x86_64", unused, ElfFacts(symbols=(other,))) != []
 
 
+def test_what_is_no_matter_of_the_rule_does_not_hide_what_comes_behind() -> None:
+    weak = Symbol("mallinfo", bind=STB_WEAK, lookups=LOOKUP_PLT)
+    (finding,) = judged("musllinux_1_2_x86_64", (weak, *wants("no_such_function_anywhere", "backtrace")))
+    assert finding.evidence["symbols"] == ["backtrace"]
+
+
+def test_a_symbol_that_is_found_is_fine_in_an_object_that_is_not_told_of() -> None:
+    # Bound to the one that the process has, by an object all of whose relocations name it.
+    process = Node(
+        "interpreter", "/python", ElfFacts(symbols=(Symbol("backtrace", section=1, value=1),)), "interpreter"
+    )
+    one = scene("musllinux_1_2_x86_64", wants("backtrace"))
+    assert forbidden_symbols(one) != {}
+    around = replace(one.world, interpreter=(process,))
+    assert forbidden_symbols(Scene(one.platform, around, one.loads)) == {}
+    text = Node("pkg/text", "/x/pkg/text", None)
+    unused = scene("musllinux_1_2_x86_64", (Symbol("backtrace"),))
+    load = replace(unused.loads[0], scope=(*unused.loads[0].scope, text))
+    assert forbidden_symbols(replace(unused, loads=(load,))) == {"pkg/a.so": ("backtrace",)}
+
+
 def test_a_symbol_that_no_relocation_names_is_fine_where_others_are_named() -> None:
     assert judged("musllinux_1_2_x86_64", (*wants("malloc"), Symbol("backtrace"))) == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.checks.loading import READ, brief, library, module, subject, told, wheel
@@ -35,6 +37,7 @@ def test_two_files_of_one_soname_in_one_wheel() -> None:
     )
     assert brief([finding]) == [("soname-clash", "error", "a/lib/liba.so.1", "liba.so.1")]
     assert finding.evidence["files"] == ["a/lib/liba.so.1", "b/lib/liba.so.1"]
+    assert "a/lib/liba.so.1 and b/lib/liba.so.1 both have" in finding.message
 
 
 @pytest.mark.rule("soname-clash", fires=True)
@@ -44,7 +47,7 @@ def test_two_files_of_one_soname_in_two_wheels() -> None:
         "soname-clash", user("a/x.so", "liba.so.1"), library("a/lib/liba.so.1"), given=(other,)
     )
     assert (finding.member, finding.library) == ("a/lib/liba.so.1", "liba.so.1")
-    assert "of other" in finding.message
+    assert "b/lib/liba.so.1 of other both have" in finding.message
 
 
 @pytest.mark.rule("soname-clash", fires=False)
@@ -77,6 +80,11 @@ def test_libraries_for_two_machines_never_meet() -> None:
         library("arm/liba.so.1", machine=183),
     )
     assert findings("soname-clash", *members) == []
+    (finding,) = findings("soname-clash", *members, library("arm/b/liba.so.1", machine=183))
+    assert (finding.member, finding.evidence["files"]) == (
+        "arm/liba.so.1",
+        ["arm/liba.so.1", "arm/b/liba.so.1"],
+    )
 
 
 @pytest.mark.rule("soname-clash", fires=False)
@@ -164,6 +172,9 @@ def test_two_names_of_one_file_are_one_runtime(identities: tuple[str, str], told
     scene = Scene(platform, World({}, frozenset()), (Load(root, (root, *runtimes), ()),))
     found = processes.check(Subject(WheelFacts("x.whl"), (platform,), (scene,), Policy()))
     assert [f.rule for f in found] == (["openmp-duplicate"] if told else [])
+    hosts = [replace(n, owner="host") for n in runtimes]
+    scene = replace(scene, loads=(Load(root, (root, *hosts), ()),))
+    assert list(processes.check(Subject(WheelFacts("x.whl"), (platform,), (scene,), Policy()))) == []
 
 
 @pytest.mark.rule("openmp-duplicate", fires=False)
@@ -196,6 +207,23 @@ def test_an_attempt_that_may_fail_is_an_information(names: tuple[str, ...]) -> N
 
 
 @pytest.mark.rule("dlopen-target-missing", fires=True)
+def test_a_name_that_somebody_supplies_does_not_hide_those_behind_it() -> None:
+    names = ("libinner.so.1", "libcuda.so.1", "libx-of-nobody.so.2")
+    opener = library("pkg/liba.so", library_names=names)
+    found = findings("dlopen-target-missing", opener, library("pkg/libinner.so.1"))
+    assert [f.library for f in found] == ["libx-of-nobody.so.2"]
+
+
+@pytest.mark.rule("dlopen-target-missing", fires=False)
+def test_a_library_that_only_the_tag_promises() -> None:
+    name = "libpromised-of-nobody.so.1"
+    opener = wheel(library("pkg/liba.so", library_names=(name,)))
+    tag = PlatformPolicy("t", "x86_64", "glibc", (2, 28), frozenset({name}), {})
+    assert list(processes.check(Subject(opener, (tag,), (), Policy()))) == []
+    assert len(list(processes.check(Subject(opener, (), (), Policy())))) == 1
+
+
+@pytest.mark.rule("dlopen-target-missing", fires=True)
 def test_names_of_two_libraries_are_no_attempts_of_one() -> None:
     names = ("libx-of-nobody.so.2", "liby-of-nobody.so.2")
     found = findings("dlopen-target-missing", library("pkg/liba.so", library_names=names))
@@ -211,6 +239,7 @@ def test_names_of_two_libraries_are_no_attempts_of_one() -> None:
         pytest.param("libpthread.so.0", id="promised by the tag"),
         pytest.param("libcuda.so.1", id="the driver's"),
         pytest.param("libpython3.11.so.1.0", id="the interpreter's"),
+        pytest.param("libpython3.99.so.1.0", id="an interpreter's that no distribution has"),
         pytest.param("liba.so", id="the object itself"),
         pytest.param("libneeded-of-nobody.so.1", id="what the object needs anyway"),
         pytest.param("libother.file.so.2", id="a file of a given wheel"),
