@@ -126,6 +126,7 @@ def test_every_runtime_that_is_needed_is_told_once() -> None:
     names = ("libstdc++.so.6", "libgcc_s.so.1", "libc++abi.so.1", "libstdc++.so.6")
     (plain,) = judged(node("pkg/x.so", needed=names), policy=STATIC)
     assert plain.evidence == {"needed": ["libstdc++.so.6", "libc++abi.so.1"]}
+    assert plain.library == "libstdc++.so.6"
     assert plain.message.startswith("pkg/x.so needs libstdc++.so.6 and libc++abi.so.1;")
     (strict,) = judged(
         node("pkg/x.so", needed=names), policy=CxxRuntime("k", linkage="static", libgcc="static")
@@ -212,6 +213,11 @@ def test_what_an_object_holds_of_the_runtime_is_told_exported_names_first() -> N
     (finding,) = [f for f in judged(exporting, policy=HOST, host=host) if f.rule == "cxx-runtime-static"]
     assert [s["symbol"] for s in finding.evidence["symbols"]] == [RETHROW, CORE, CAST]  # type: ignore[attr-defined]
     assert (finding.evidence["count"], finding.policy) == (3, "k")
+    leftover = node("pkg/x.so", gives(LATER), local_names=frozenset({CORE}))
+    (finding,) = judged(leftover, policy=HOST)
+    assert finding.evidence["symbols"] == [{"symbol": CORE}]
+    shared = node("pkg/x.so", local_names=frozenset({CORE}), needed=("libstdc++.so.6",))
+    assert judged(shared, policy=HOST) == []
     wanted = node("pkg/x.so", wants(CORE), local_names=frozenset({CORE}))  # .symtab names imports too
     assert judged(wanted, LIBSTDCXX, policy=HOST) == []
 
@@ -271,6 +277,7 @@ def test_runtime_symbol_of_another_distribution_is_an_error() -> None:
     [
         None,
         Node("host:libstdc++.so.6", "/host/libstdc++.so.6", ElfFacts(complete=False), "host"),
+        Node("host:libstdc++.so.6", "/host/libstdc++.so.6", None, "host"),
         node("host:libstdc++.so.6", gives(LATER), owner="host"),
     ],
 )
@@ -302,12 +309,19 @@ def test_lenders_of_other_distributions_are_told_one_by_one_and_those_of_the_whe
     "symbol",
     [
         pytest.param(wants("not_of_the_runtime"), id="another symbol"),
-        pytest.param(gives(LATER, lookups=1), id="its own"),
+        pytest.param(gives(LATER, lookups=LOOKUP_COPY), id="its own"),
     ],
 )
 def test_what_is_no_loan(symbol: Symbol) -> None:
     lender = node("t/lib.so", gives(LATER), gives("not_of_the_runtime"), owner="given", of="t")
     assert judged(node("pkg/x.so", symbol), lender) == []
+
+
+@pytest.mark.rule("cxx-runtime-borrowed", fires=True)
+def test_symbols_that_are_no_loan_do_not_hide_those_behind_them() -> None:
+    lender = node("t/lib.so", gives(LATER), gives("f"), owner="given", of="t")
+    (finding,) = judged(node("pkg/x.so", wants("f"), wants(LATER)), lender)
+    assert finding.evidence["lenders"] == {"t/lib.so": [LATER]}
 
 
 @pytest.mark.rule("cxx-runtime-borrowed", fires=False)
@@ -329,6 +343,7 @@ def test_runtime_symbol_of_the_same_wheel_is_a_note_unless_the_policy_says_stati
     (finding,) = judged(node("pkg/x.so", wants(LATER)), lender, policy=policy)
     assert (finding.rule, finding.severity) == ("cxx-runtime-borrowed", severity)
     assert finding.policy == (policy.key if policy else None)
+    assert "from pkg/liblender.so, which is no C++ runtime" in finding.message
     (plain,) = judged(node("pkg/x.so", wants(LATER)), lender, policy=CxxRuntime("k", linkage="any"))
     assert (plain.severity, plain.policy) == ("info", None)
 
@@ -358,6 +373,7 @@ def test_runtime_under_its_stock_name_is_an_error(name: str) -> None:
 
 @pytest.mark.rule("cxx-runtime-bundled", fires=False)
 def test_renamed_runtime_and_one_that_no_tag_promises_are_right() -> None:
+    assert judged(node("pkg.libs/libc.so.6", soname="libc.so.6")) == []  # promised, and no C++ runtime
     assert judged(node("pkg.libs/libstdc++-1a2b.so.6", soname="libstdc++-1a2b.so.6")) == []
     musl = PlatformPolicy("musllinux_1_2_x86_64", "x86_64", "musl", (1, 2), frozenset({"libc.so"}), {})
     assert judged(node("pkg.libs/libstdc++.so.6", soname="libstdc++.so.6"), platform=musl) == []
@@ -432,6 +448,7 @@ def test_a_policy_that_forbids_exports_forbids_leftovers_too() -> None:
     policy = CxxRuntime("k", exports="forbid")
     (finding,) = judged(node("pkg/x.so", gives(LATER), needed=("libstdc++.so.6",)), policy=policy)
     assert (finding.rule, finding.severity, finding.policy) == ("cxx-runtime-exported", "error", "k")
+    assert judged(node("pkg/x.so", gives("own")), policy=policy) == []
     allowing = CxxRuntime("k", exports="allow")
     assert judged(node("pkg/x.so", gives(LATER), needed=("libstdc++.so.6",)), policy=allowing) == []
     (core,) = judged(node("pkg/x.so", gives(CORE)), policy=allowing)
@@ -488,6 +505,14 @@ def test_the_wheels_own_object_is_told_first_and_each_pair_once() -> None:
     assert (other["size"], other["other-size"], other["kind"]) == (16, 8, STT_TLS)
     assert "2 unique symbol(s) differently" in finding.message
     assert "has 64 and 128 bytes" in finding.message
+    assert finding.symbol == "_ZN8RegistryIiE5tableE"
+    (behind,) = judged(
+        root,
+        node("pkg/a.so", unique(64)),
+        node("pkg/b.so", unique(64)),
+        node("t/c.so", unique(9), owner="given"),
+    )[:1]
+    assert (behind.member, behind.library) == ("pkg/a.so", "t/c.so")
     (turned,) = judged(root, ours, theirs)
     assert (turned.member, turned.library) == ("pkg/a.so", "t/lib.so")
 

@@ -70,12 +70,16 @@ def check(subject: Subject) -> Iterator[Finding]:
 
 def _clashes(subject: Subject) -> Iterator[Finding]:
     wheels = (subject.wheel, *subject.given)
+    # Objects for another machine than the tag's are opened by nobody.
+    loadable = {n.path for scene in subject.scenes for load in scene.loads for n in load.scope}
     # A library that is only ever opened by its path is never taken for another of its SONAME (dl-load.c,
     # _dl_map_object compares the name that is asked for). Those of two machines never meet.
     asked = {n for wheel in wheels for _, elf in wheel.objects for n in elf.needed}
     by_name: dict[tuple[str | None, int], list[tuple[WheelFacts, Member]]] = {}
     for wheel in wheels:
         for member, elf in wheel.objects:
+            if wheel is subject.wheel and subject.scenes and member.path not in loadable:
+                continue
             # Extension modules are opened by path, and never asked for by name.
             if elf.soname in asked and member.sha256 and not elf.is_program and not elf.python_modules:
                 by_name.setdefault((elf.soname, elf.machine), []).append((wheel, member))
