@@ -244,6 +244,40 @@ def test_unique_symbol_of_the_first_relocated_object_wins() -> None:
     assert only(bind(world(), replace(load, scope=(root, first, plain)))).provider == "a.so"
 
 
+@pytest.mark.parametrize(("lookups", "kept"), [(LOOKUP_DATA, "b.so"), (LOOKUP_PLT, "a.so")])
+def test_who_keeps_a_unique_symbol_is_found_as_its_first_look_up_finds_it(lookups: int, kept: str) -> None:
+    # The program's PLT entry catches data and no calls: a.so, relocated first, keeps its own only by a call.
+    program = node(
+        "interpreter", Symbol("u", section=SHN_UNDEF, value=0x401000), owner="interpreter", type=ET_EXEC
+    )
+    root = node("root.so", wants("u"))
+    first = node("a.so", gives("u", bind=STB_GNU_UNIQUE, lookups=lookups))
+    symbolic = node("b.so", gives("u", bind=STB_GNU_UNIQUE, lookups=LOOKUP_DATA), symbolic=True)
+    steps = (
+        Edge("root.so", "root.so", "a.so", "found", "a.so"),
+        Edge("root.so", "b.so", "a.so", "found", "a.so"),
+    )
+    load = Load(root, (root, first, symbolic), steps)
+    assert [n.path for n in relocation_order(load)] == ["a.so", "b.so", "root.so"]
+    assert [b.provider for b in bind(world(program), load) if b.object == "root.so"] == [kept]
+
+
+def test_what_is_missing_has_no_place_in_the_order_of_relocation() -> None:
+    load = opened(node("root.so"), node("a.so"), missing=["libgone.so"])
+    assert [n.path for n in relocation_order(load)] == ["a.so", "root.so"]
+    elsewhere = Edge("root.so", "a.so", "libc.so.6", "host", "host:libc.so.6")  # loaded before the root
+    load = replace(load, edges=(*load.edges, elsewhere))
+    assert [n.path for n in relocation_order(load)] == ["a.so", "root.so"]
+
+
+def test_a_file_that_is_no_object_supplies_nothing_though_verneed_names_it() -> None:
+    text = Node("a.so", "/a.so", None)
+    root = node("root.so", wants("g", "V1", "a.so"))
+    binding = only(bind(world(), opened(root, text, node("b.so", gives("g", "V1", 2), **VERSIONED))))
+    assert binding.provider == "b.so"
+    assert bind(world(), opened(text)) == ()
+
+
 UNKNOWN = Node("libx.so", "/external/libx.so", ElfFacts(soname="libx.so", complete=False), "external")
 
 
@@ -284,6 +318,18 @@ def test_musl_ignores_versions_and_hidden_definitions() -> None:
     assert only(bind(world(libc="musl"), load)).provider == "b.so"
 
 
+@pytest.mark.parametrize("version", [(1, 1), (1, 2), (2, 36)])
+def test_musl_does_not_stop_at_the_file_that_verneed_names_and_knows_no_absolute_symbols(
+    version: tuple[int, int],
+) -> None:
+    musl = replace(world(libc="musl"), libc_version=version)
+    root = node("root.so", wants("g", "V1", "a.so"))
+    load = opened(root, node("a.so", **VERSIONED), node("b.so", gives("g")))
+    assert only(bind(musl, load)).provider == "b.so"
+    library = node("a.so", Symbol("g", section=SHN_ABS, value=0))
+    assert only(bind(musl, opened(ROOT, library))).status == "missing"
+
+
 def test_musl_takes_no_indirect_functions() -> None:
     library = node("a.so", gives("g", kind=STT_GNU_IFUNC))
     assert only(bind(world(libc="musl"), opened(ROOT, library))).status == "missing"
@@ -296,6 +342,20 @@ def test_musl_takes_no_indirect_functions() -> None:
 def test_musl_answers_for_the_large_file_interface(name: str, status: str) -> None:
     libc = node("host:libc.so", gives("fopen"), gives("strlen"), owner="host")
     assert only(bind(world(libc="musl"), opened(node("root.so", wants(name)), libc))).status == status
+    assert only(bind(world(), opened(node("root.so", wants(name)), libc))).status == "missing"
+
+
+@pytest.mark.parametrize(
+    ("owner", "provider"), [("host", "libx.so"), ("interpreter", "libx.so"), ("wheel", None), ("given", None)]
+)
+def test_only_musls_own_functions_answer_for_the_large_file_interface(
+    owner: str, provider: str | None
+) -> None:
+    library = node("libx.so", gives("readdir_r"), owner=owner)
+    root = node("root.so", wants("readdir64_r"))
+    assert only(bind(world(libc="musl"), opened(root, library))).provider == provider
+    own = node("liby.so", gives("readdir64_r"))
+    assert only(bind(world(libc="musl"), opened(root, library, own))).provider == "liby.so"
 
 
 def test_musl_knows_no_unique_symbols_and_no_symbolic_objects() -> None:
