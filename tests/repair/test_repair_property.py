@@ -257,6 +257,16 @@ KINDS = {
         "repaired",
         _case("base", libraries={"base": Library(("pkg/lib",), named="both")}),
     ),
+    "in the wheel under two names, one of which its own cycle loads": (
+        "repaired",
+        Case(
+            (Module("", ("back",)),),
+            {
+                "back": Library(("pkg/lib",), path=("runpath", "$ORIGIN")),
+                "ring": Library(("pkg/lib",), named="both"),
+            },
+        ),
+    ),
     "in the wheel, where LD_LIBRARY_PATH leads": (
         "repaired",
         _case("left", libraries={"left": APART, "base": APART}, options=("--ld-library-path", "pkg/lib")),

@@ -18,7 +18,7 @@ from wheelfix.policy import platform as platforms
 from wheelfix.repair.plan import Draft, Wishes, draft, with_tags
 from wheelfix.repair.predict import planned_wheel
 from wheelfix.repair.supply import Find, Place, Sources
-from wheelfix.repair.survey import Survey, survey
+from wheelfix.repair.survey import Survey, alike, survey
 from wheelfix.repair.tags import fits, platform_tags
 from wheelfix.repair.unused import unused_needs
 from wheelfix.world import providers_of
@@ -276,7 +276,8 @@ def _with_new_misses(seen: Survey, subject: Subject) -> Survey:
     if not found:
         return seen
     added: frozenset[EdgeStatus] = frozenset({"missing"})
-    return replace(seen, statuses={k: s | added if k in found else s for k, s in seen.statuses.items()})
+    statuses = {k: s | added if k in found else s for k, s in seen.statuses.items()}
+    return replace(seen, statuses=alike(statuses, seen.objects))
 
 
 def _provided(findings: Sequence[Finding], setting: audit.Setting) -> frozenset[tuple[str, str]]:

@@ -70,7 +70,7 @@ def survey(subject: Subject) -> Survey:
     return Survey(
         wheel=subject.wheel,
         objects=objects,
-        statuses={k: frozenset(v) for k, v in statuses.items()},
+        statuses=alike({k: frozenset(v) for k, v in statuses.items()}, objects),
         loaders={k: _upwards(k, loaders) for k in loaders},
         embedded=frozenset(embedded),
         outward=frozenset(outward),
@@ -80,6 +80,24 @@ def survey(subject: Subject) -> Survey:
         lib_token=world.lib_token if world else "lib64",
         platform_token=world.platform_token if world else "x86_64",
     )
+
+
+def alike(
+    statuses: Mapping[tuple[str, str], frozenset[EdgeStatus]], objects: Mapping[str, Member]
+) -> Mapping[tuple[str, str], frozenset[EdgeStatus]]:
+    """The statuses with those of all copies of one object in one folder for each of them.
+
+    A library under several names (archives hold no symbolic links) is to change in all or in none: copies that differ
+    are two libraries of one SONAME.
+    """
+    copies: dict[tuple[str, str], list[str]] = {}
+    for path, member in objects.items():
+        copies.setdefault((posixpath.dirname(path), member.sha256), []).append(path)
+    groups = {path: tuple(paths) for paths in copies.values() if len(paths) > 1 for path in paths}
+    return {
+        (path, name): status.union(*(statuses.get((p, name), ()) for p in groups.get(path, ())))
+        for (path, name), status in statuses.items()
+    }
 
 
 def _upwards(path: str, loaders: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
