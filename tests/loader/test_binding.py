@@ -262,6 +262,28 @@ def test_who_keeps_a_unique_symbol_is_found_as_its_first_look_up_finds_it(lookup
     assert [b.provider for b in bind(world(program), load) if b.object == "root.so"] == [kept]
 
 
+def test_a_definition_that_is_not_unique_is_taken_as_it_is_found() -> None:
+    unique = {"bind": STB_GNU_UNIQUE, "lookups": LOOKUP_DATA}
+    root, plain = node("root.so", wants("u")), node("plain.so", gives("u"))
+    first, symbolic = node("a.so", gives("u", **unique)), node("b.so", gives("u", **unique), symbolic=True)
+    assert only(bind(world(), opened(root, plain, first, symbolic))).provider == "plain.so"
+    assert only(bind(world(), opened(root, first, plain, symbolic))).provider == "b.so"
+
+
+def test_a_copy_is_made_from_the_library_also_of_a_unique_symbol() -> None:
+    program = node("tool", gives("u", bind=STB_GNU_UNIQUE, lookups=LOOKUP_COPY | LOOKUP_DATA), type=ET_EXEC)
+    binding = only(bind(world(), opened(program, node("a.so", gives("u", bind=STB_GNU_UNIQUE)))))
+    assert (binding.provider, binding.also) == ("a.so", "tool")
+
+
+def test_one_definition_of_a_unique_symbol_is_kept_for_all_versions() -> None:
+    # elf/dl-lookup.c, do_lookup_unique: the table knows names alone.
+    root = node("root.so", wants("u", "V1"), wants("u", "V2"))
+    first = node("a.so", gives("u", "V1", 2, bind=STB_GNU_UNIQUE), **VERSIONED)
+    second = node("b.so", gives("u", "V2", 3, bind=STB_GNU_UNIQUE), **VERSIONED)
+    assert [b.provider for b in bind(world(), opened(root, first, second))] == ["a.so", "a.so"]
+
+
 def test_what_is_missing_has_no_place_in_the_order_of_relocation() -> None:
     load = opened(node("root.so"), node("a.so"), missing=["libgone.so"])
     assert [n.path for n in relocation_order(load)] == ["a.so", "root.so"]

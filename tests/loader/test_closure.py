@@ -236,3 +236,39 @@ def test_of_libraries_without_a_root_those_come_first_that_nothing_needs() -> No
     assert opened(node("b.so", "c.so", **HERE), node("c.so"), node("a.so", symbols=INIT)) == ["a.so", "b.so"]
     tool = node("tool", "c.so", type=ET_EXEC, soname=None, **HERE)
     assert opened(tool, node("c.so", "d.so", **HERE), node("d.so")) == ["tool"]
+
+
+def statuses(around: World, *roots: Node) -> list[list[str]]:
+    """The edges of one library, which needs libd.so, under each root."""
+    return [[e.status for e in one.edges if e.object == "lib/liba.so"] for one in loads(around, roots)]
+
+
+def test_what_the_paths_of_the_roots_decide_is_searched_under_each_root() -> None:
+    first = node("x.so", "liba.so", runpath="$ORIGIN/lib:$ORIGIN/deep", symbols=INIT)
+    second = node("y.so", "liba.so", runpath="$ORIGIN/lib", symbols=INIT)
+    library, deep = node("lib/liba.so", "libd.so", runpath="$ORIGIN/none"), node("deep/libd.so")
+    # musl takes the paths of all who lead to an object; in glibc its DT_RUNPATH closes those above.
+    assert statuses(world(first, second, library, deep, libc="musl"), first, second) == [
+        ["found"],
+        ["missing"],
+    ]
+    assert statuses(world(first, second, library, deep), first, second) == [["missing"], ["missing"]]
+    old = [
+        replace(n, elf=replace(n.elf, rpath=n.elf.runpath, runpath=None)) for n in (first, second) if n.elf
+    ]
+    plain = node("lib/liba.so", "libd.so")
+    assert statuses(world(*old, plain, deep), *old) == [["found"], ["missing"]]
+
+
+def test_what_an_import_has_loaded_is_there_for_modules_and_not_for_programs() -> None:
+    module = node("x.so", "liba.so", runpath="$ORIGIN/lib", symbols=INIT)
+    tool = node("tool", "liba.so", runpath="$ORIGIN/lib", type=ET_EXEC, soname=None)
+    library = node("lib/liba.so", "libd.so", runpath="$ORIGIN")
+    around = world(module, tool, library, preloaded=named("libd.so", "given"))
+    assert statuses(around, module, tool) == [["missing"], ["already-loaded"]]
+
+
+def test_a_library_needs_two_names_of_its_own_path() -> None:
+    module = node("x.so", "liba.so", runpath="$ORIGIN/lib", symbols=INIT)
+    library = node("lib/liba.so", "libd.so", "libe.so", runpath="$ORIGIN")
+    assert statuses(world(module, library, node("lib/libe.so")), module) == [["missing", "found"]]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.loader.conftest import Shared
 from tests.loader.observed import agree
 from wheelfix.host.libraries import RealFiles, RealFolders, RealLinks
-from wheelfix.loader.paths import expanded, resolved
+from wheelfix.loader.paths import elements, expanded, resolved
 from wheelfix.model.resolution import World
 
 PARTS = ("..", "..", ".", "", "a", "b", "c", "file", "up", "over", "loop", "gone", "itself", "none")
@@ -123,3 +123,25 @@ def test_behind_a_link_the_loader_goes_up_from_where_it_leads(
     shared("lib/libd.so")
     root = shared("root.so", "libd.so", runpath=entry)
     assert agree(root, opener()).opened  # type: ignore[operator]
+
+
+def test_musl_parts_a_path_at_newlines_too() -> None:
+    assert elements("/a:/b\n/c:", "musl") == ["/a", "/b", "/c", ""]
+    assert elements("/a:/b\n/c:", "glibc") == ["/a", "/b\n/c", ""]
+    assert elements(None, "musl") == elements("", "glibc") == []
+
+
+@pytest.mark.parametrize(
+    ("element", "glibc", "musl"),
+    [
+        ("/a/$LIB", "/a/lib64", None),  # ldso/dynlink.c, fixup_rpath: only ORIGIN
+        ("/a/${PLATFORM}", "/a/x86_64", None),
+        ("$ORIGINAL/a", None, "/oAL/a"),  # musl does not look at what follows
+        ("${ORIGIN}AL", "/oAL", "/oAL"),
+        ("a", None, None),
+        ("", None, None),
+    ],
+)
+def test_which_tokens_are_replaced(element: str, glibc: str | None, musl: str | None) -> None:
+    assert expanded(element, "/o", World({}, frozenset())) == glibc
+    assert expanded(element, "/o", World({}, frozenset(), libc="musl")) == musl
