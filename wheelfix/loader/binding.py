@@ -120,8 +120,10 @@ class Indexes:
         return self._concern[key]
 
 
-# The relocation classes that differ in what they accept, in the order in which their providers are told.
-_CLASSES = (LOOKUP_COPY, LOOKUP_PLT, LOOKUP_DATA)
+# The relocation classes that differ in what they accept, in the order in which their providers are told, for each set.
+_CLASSES = tuple(
+    tuple(kind for kind in (LOOKUP_COPY, LOOKUP_PLT, LOOKUP_DATA) if lookups & kind) for lookups in range(8)
+)
 
 
 class _Member(NamedTuple):
@@ -154,7 +156,9 @@ class Process:
     members: Mapping[str, _Member]  # by location, in the order of look-up
     scope: Sequence[_Member]  # the same
     places: Mapping[int, tuple[int, ...]]  # identity of an object's facts -> its positions in the scope
-    incomplete: tuple[int, ...]  # positions of those of which not all is known
+    #: For each position, and the end: the incomplete objects before it, without and with those that can only hold the
+    #: C API. They may supply what is found there.
+    excuses: Sequence[tuple[tuple[str, ...], tuple[str, ...]]]
     holders: Mapping[str, Sequence[int]]  # name -> identities of the facts that have it, in the scope or not
     absent: tuple[str, ...]  # names in DT_NEEDED that nothing was found for
     named: Mapping[str, str]  # name of a file, as verneed has it -> location of the object that goes by it
@@ -197,7 +201,7 @@ def process_of(world: World, load: Load, indexes: Indexes) -> Process:
         members=members,
         scope=scope,
         places=places,
-        incomplete=tuple(i for i, m in enumerate(scope) if not m.offers.complete),
+        excuses=_excuses(scope),
         holders=indexes.holders,
         absent=tuple(dict.fromkeys(e.needed for e in load.edges if e.status == "missing")),
         named={name: node.location for name, node in loaded_by_name(world, load).items()},
@@ -227,7 +231,7 @@ def binding_of(process: Process, node: Node, own: int | None, symbol: Symbol) ->
         # RESOLVE_MAP (elf/dl-reloc.c) takes hidden and internal symbols from the object itself.
         status = "unreferenced"
     else:
-        first, *others = [_find(process, own, symbol, kind) for kind in _CLASSES if lookups & kind]
+        first, *others = [_find(process, own, symbol, kind) for kind in _CLASSES[lookups & 7]]
         if first.node is None:
             status = "missing" if first.failed else unbound(bool(first.unless), symbol.weak)
         if others:
@@ -265,19 +269,34 @@ def own_first(process: Process, node: Node) -> int | None:
     return process.places[id(node.elf)][0]
 
 
+def _excuses(scope: Sequence[_Member]) -> Sequence[tuple[tuple[str, ...], tuple[str, ...]]]:
+    others: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    found = [(others, python)]
+    for member in scope:
+        if not member.offers.complete:
+            python = (*python, member.node.path)
+            if not member.python:
+                others = (*others, member.node.path)
+        found.append((others, python))
+    return found
+
+
 def _find(process: Process, own: int | None, symbol: Symbol, kind: int) -> _Found:
     """One look-up of one relocation class; ``own`` is the position that comes before the scope.
 
-    An object that is complete, does not have the name and is not the file that verneed names changes
-    nothing: only the others are looked at, in the order of the scope.
+    An object that does not have the name and is not the file that verneed names changes nothing of what is found:
+    only the others are looked at, in the order of the scope. Those of which not all is known may supply it instead.
     """
     name, version = symbol.name, symbol.version
     stop = process.named.get(symbol.version_file or "") if version is not None else None
-    unless: list[str] = []
-    for position in _worth_a_look(process, own, name, stop):
-        node, offers, executable, python = process.scope[position]
+    python = name.startswith(("Py", "_Py"))
+    newer: int | None = None
+    for position in _worth_a_look(process, own, name, stop, version):
+        node, offers, executable, _ = process.scope[position]
         if executable and kind == LOOKUP_COPY:
             continue
+        before = 0 if position == own else position
         candidates = offers.definitions.get(name, ())
         if kind == LOOKUP_DATA and offers.entries:
             candidates += offers.entries.get(name, ())
@@ -290,25 +309,40 @@ def _find(process: Process, own: int | None, symbol: Symbol, kind: int) -> _Foun
                     return _Found(failed=True)  # ld.so aborts: an assertion of check_match
             if definition is not None:
                 unique = definition.bind == STB_GNU_UNIQUE and kind != LOOKUP_COPY
-                return _Found(process.unique.get(name, node) if unique else node, tuple(unless))
-        if not offers.complete:
-            if not python or name.startswith(("Py", "_Py")):
-                unless.append(node.path)
-        elif node.location == stop and version is not None and _may_be_newer(node, version):
-            unless.append(node.path)
-        elif process.stops and node.location == stop and offers.measured:
-            return _Found(unless=tuple(unless), failed=not unless)
+                unless = _excuse(process, before, kind, python, newer)
+                return _Found(process.unique.get(name, node) if unique else node, unless)
+        if node.location == stop and version is not None and offers.complete:
+            if _may_be_newer(node, version):
+                newer = position
+            elif process.stops and offers.measured:
+                unless = _excuse(process, before, kind, python, newer)
+                return _Found(unless=unless, failed=not unless)
+    unless = _excuse(process, len(process.scope), kind, python, newer)
     if process.musl and (found := _large_file_name(process, name)):
-        return _Found(found, tuple(unless))
+        return _Found(found, unless)
     return _Found(unless=(*unless, *process.absent))
 
 
-def _worth_a_look(process: Process, own: int | None, name: str, stop: str | None) -> Sequence[int]:
-    """Positions in the order of the look-up: who has the name, who is incomplete, whom verneed names."""
-    found = list(process.incomplete)
+def _excuse(process: Process, before: int, kind: int, python: bool, newer: int | None) -> tuple[str, ...]:
+    """Who may supply what is found at a position, in the order of look-up; ``newer`` is the place of one more."""
+    if newer is None and kind != LOOKUP_COPY:
+        return process.excuses[before][python]
+    return tuple(
+        m.node.path
+        for position, m in enumerate(process.scope[:before])
+        if position == newer
+        or not (m.offers.complete or (m.python and not python) or (m.executable and kind == LOOKUP_COPY))
+    )
+
+
+def _worth_a_look(
+    process: Process, own: int | None, name: str, stop: str | None, version: str | None
+) -> Sequence[int]:
+    """Positions in the order of the look-up: who has the name, and the file that verneed names where it has a say."""
+    found: tuple[int, ...] = ()
     for identity in process.holders.get(name, ()):
         found += process.places.get(identity, ())
-    if stop is not None and stop in process.members:
+    if stop is not None and version is not None and may_stop(process, stop, version):
         found += process.places[id(process.members[stop].node.elf)]
     if own is not None:
         return (own, *sorted(set(found)))
