@@ -281,9 +281,20 @@ def audit_and_look(
         import multiprocessing
 
         single = replace(setting, options=replace(setting.options, jobs=1))
+        # The largest first, so that no process is left alone with a large one at the end.
+        order = sorted(range(len(paths)), key=lambda i: -_size(paths[i]))
         with multiprocessing.get_context("fork").Pool(jobs) as pool:
-            judged = tuple(_told(pool.imap(partial(_judged, setting=single, look=look), paths), done))
+            each = pool.imap(partial(_judged, setting=single, look=look), [paths[i] for i in order])
+            found = dict(zip(order, _told(each, done), strict=True))
+        judged = tuple(found[i] for i in range(len(paths)))
     return Report(tuple(report for report, _ in judged)), tuple(seen for _, seen in judged)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):
+        return 0  # judging it will say so
 
 
 def _told(judged: Iterable[T], done: Callable[[], None]) -> Iterator[T]:
