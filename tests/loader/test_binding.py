@@ -174,6 +174,8 @@ def test_unversioned_reference(definitions: list[Symbol], accepted: str | None) 
 def test_named_file_without_any_versions_stops_the_process() -> None:
     root = node("root.so", wants("g", "V1", "a.so"))
     assert only(bind(world(), opened(root, node("a.so", gives("g"))))).status == "missing"
+    # Of what is known by its name alone it is not known either that it has no versions.
+    assert only(bind(world(), opened(root, node("a.so", gives("g"), complete=False)))).provider == "a.so"
 
 
 @pytest.mark.parametrize(("libc", "provider"), [((2, 29), None), ((2, 30), "b.so")])
@@ -282,6 +284,13 @@ def test_one_definition_of_a_unique_symbol_is_kept_for_all_versions() -> None:
     first = node("a.so", gives("u", "V1", 2, bind=STB_GNU_UNIQUE), **VERSIONED)
     second = node("b.so", gives("u", "V2", 3, bind=STB_GNU_UNIQUE), **VERSIONED)
     assert [b.provider for b in bind(world(), opened(root, first, second))] == ["a.so", "a.so"]
+
+
+def test_a_unique_symbol_that_a_look_up_misses_is_kept_by_nobody() -> None:
+    unique = {"bind": STB_GNU_UNIQUE}
+    root = node("root.so", wants("u", "V9"))
+    libraries = [node(f"{n}.so", gives("u", "V1", 2, **unique), **VERSIONED) for n in "ab"]
+    assert only(bind(world(), opened(root, *libraries))).status == "missing"
 
 
 def test_what_is_missing_has_no_place_in_the_order_of_relocation() -> None:

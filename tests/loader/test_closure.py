@@ -65,6 +65,11 @@ def test_a_filtee_that_is_loaded_already_is_moved_to_the_front_and_never_to_the_
     assert scope(node("f.so", "a.so", **HERE), a) == ["f.so", "a.so"]
 
 
+def test_an_object_that_names_itself_as_its_filtee_stays_where_it_is() -> None:
+    a = node("a.so", filters=("a.so", "f.so"))
+    assert scope(node("x.so", "a.so", **HERE), a, node("f.so")) == ["x.so", "f.so", "a.so"]
+
+
 def test_the_filter_of_the_root_stands_behind_its_filtee() -> None:
     assert scope(node("x.so", filters=("f.so",), **HERE), node("f.so")) == ["f.so", "x.so"]
 
@@ -272,3 +277,25 @@ def test_a_library_needs_two_names_of_its_own_path() -> None:
     module = node("x.so", "liba.so", runpath="$ORIGIN/lib", symbols=INIT)
     library = node("lib/liba.so", "libd.so", "libe.so", runpath="$ORIGIN")
     assert statuses(world(module, library, node("lib/libe.so")), module) == [["missing", "found"]]
+
+
+def test_musl_gives_a_library_no_second_name() -> None:
+    link = {"libz.so.1": Node("z", "/usr/lib/libz.so.1.3", ElfFacts(soname="libz.so.1"), "host")}
+    root, second = (
+        node("x.so", "libz.so.1", "b.so", rpath="$ORIGIN"),
+        node("b.so", "libz.so.1", "libz.so.1.3"),
+    )
+    done = load(world(root, second, host=link, libc="musl"), root)
+    assert [(e.needed, e.status) for e in done.edges if e.object == "b.so"] == [
+        ("libz.so.1", "host"),
+        ("libz.so.1.3", "missing"),
+    ]
+
+
+def test_the_paths_of_the_interpreter_do_not_count_for_a_program() -> None:
+    program, module = node("tool", "libd.so", type=ET_EXEC), node("x.so", "libd.so")
+    around = world(
+        program, module, node("deep/libd.so"), **process(rpath="/prefix/lib/python3/site-packages/deep")
+    )
+    assert [e.status for e in load(around, program).edges] == ["missing"]
+    assert [e.status for e in load(around, module).edges] == ["found"]

@@ -146,6 +146,7 @@ def test_an_object_that_is_none_has_no_paths() -> None:
     own = node("pkg/lib/liba.so")
     for libc in ("glibc", "musl"):
         assert search(world(own, libc=libc), "liba.so", (text,)).status == "missing"
+        assert search(world(own, host=HOST, libc=libc), "liba.so", (text,)).status == "host"
         assert search(world(own, libc=libc), "liba.so", (text, above)).status == "found"
         assert search(world(own, libc=libc), "liba.so", (above, text)).status == "found"
 

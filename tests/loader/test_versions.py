@@ -72,6 +72,13 @@ def test_every_version_that_is_lacking_is_told_for_every_object_that_needs_it() 
 NEEDS_OTHER = (VersionNeed("c.so", (VersionRef("V2", 3),)),)
 
 
+def test_a_file_that_is_not_judged_does_not_hide_those_behind_it() -> None:
+    needs = (*NEEDS_OTHER, VersionNeed("plain.so", (VersionRef("V2", 3),)), *NEEDS)
+    load = opened(node("root.so", verneed=needs), node("a.so", **VERSIONED), node("plain.so"))
+    errors = version_errors(world(), load)
+    assert [(e.file, e.trouble) for e in errors] == [("c.so", "orphan"), ("a.so", "missing")]
+
+
 def test_objects_without_facts_need_no_version() -> None:
     text = Node("b.so", "/b.so", None)
     assert version_errors(world(), opened(node("root.so"), text)) == ()

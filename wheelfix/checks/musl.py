@@ -51,9 +51,7 @@ def forbidden_symbols(scene: Scene) -> dict[str, tuple[str, ...]]:
         if b.weak or b.object not in wheel or b.symbol not in known:
             continue
         if b.status == "missing" or (
-            b.status == "unreferenced"
-            and b.object not in telling
-            and not _may_supply(loads[b.root].scope, b.symbol)
+            b.object not in telling and not _may_supply(loads[b.root].scope, b.symbol)
         ):
             found.setdefault(b.object, {})[b.symbol] = None
     return {path: tuple(names) for path, names in found.items()}
