@@ -11,7 +11,7 @@ test: .venv/developing
 	sh tests/tools.sh
 	$(BIN)/pytest -q -n auto -m "not real"
 
-# Real wheels from the package index: 1.2 GB, fetched once.
+# Real wheels from the package index: 1.3 GB, fetched once.
 real: .venv/developing
 	$(BIN)/python tests/real/fetch.py
 	$(BIN)/pytest -q -n 2 -m real
