@@ -404,3 +404,10 @@ def test_bindings_of_several_roots_follow_each_other() -> None:
         ("root.so", "root.so", "a.so"),
         ("other.so", "other.so", "a.so"),
     ]
+
+
+def test_a_symbolic_object_comes_first_and_not_a_copy_of_it() -> None:
+    library = node("lib.so", wants("f"), gives("f"), symbolic=True)
+    copy = replace(library, path="copy.so", location="/copy.so", identity="/copy.so")
+    found = bind(world(), opened(node("root.so"), copy, library))
+    assert [(b.object, b.provider) for b in found] == [("copy.so", "copy.so"), ("lib.so", "lib.so")]

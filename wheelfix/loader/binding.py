@@ -266,7 +266,8 @@ def own_first(process: Process, node: Node) -> int | None:
     """
     if node.elf is None or not node.elf.symbolic or process.musl or node.elf.is_program:
         return None
-    return process.places[id(node.elf)][0]
+    places = process.places[id(node.elf)]  # several where copies share the facts
+    return next(p for p in places if process.scope[p].node.location == node.location)
 
 
 def _excuses(scope: Sequence[_Member]) -> Sequence[tuple[tuple[str, ...], tuple[str, ...]]]:
