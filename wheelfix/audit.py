@@ -21,12 +21,12 @@ from wheelfix.elf.read import ElfRead, begin, complete, start
 from wheelfix.elf.stream import NotHeld, Sparse, Stream
 from wheelfix.model.finding import GRAVITY, Finding, Report, Severity, WheelReport
 from wheelfix.model.limits import Limits
-from wheelfix.model.policy import PlatformPolicy, Policy
 from wheelfix.model.wheel import Member, WheelFacts
 from wheelfix.stages import stage
 
 if TYPE_CHECKING:
     from wheelfix.checks.subject import Scene, Subject
+    from wheelfix.model.policy import PlatformPolicy, Policy
     from wheelfix.policy.project import Project, Wishes
     from wheelfix.world import Surroundings
 

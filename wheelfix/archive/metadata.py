@@ -1,7 +1,8 @@
 """What a wheel says of itself in its file name, METADATA and WHEEL, and whether the three agree.
 
 PEP 427 and the binary distribution format specification; names and versions are compared normalised
-(PEP 503, PEP 440), tags expanded (PEP 425).
+(PEP 503, PEP 440), tags expanded (PEP 425). What parses these is imported where it is used: after the processes that
+inflate have started.
 """
 
 from __future__ import annotations
@@ -9,9 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from email.parser import HeaderParser
-
-from packaging.utils import canonicalize_name, canonicalize_version
 
 from wheelfix.archive.limits import Unreadable
 from wheelfix.model.finding import Fault
@@ -53,6 +51,8 @@ def parse_file_name(file_name: str) -> FileName:
 
 def parse_metadata(metadata: str | None, wheel: str | None) -> Metadata:
     """The fields of the two files; both are RFC 822 headers and read leniently, as installers do."""
+    from email.parser import HeaderParser
+
     core = HeaderParser().parsestr(metadata or "")
     own = HeaderParser().parsestr(wheel or "")
     return Metadata(
@@ -92,6 +92,8 @@ def disagreements(
 
     ``held`` are the file names inside the folder that counts.
     """
+    from packaging.utils import canonicalize_name
+
     if not folders:
         yield _mismatch("the archive has no .dist-info folder, so no installer accepts it")
         return
@@ -126,6 +128,8 @@ def disagreements(
 
 
 def _version(text: str) -> str:
+    from packaging.utils import canonicalize_version
+
     # The file name writes a local version's "+" as "_" (binary distribution format, "Escaping and Unicode").
     return canonicalize_version(text.replace("_", "+") if "+" not in text else text)
 
