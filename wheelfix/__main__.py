@@ -1,7 +1,5 @@
 """``python -m wheelfix``."""
 
-import sys
+from wheelfix.cli import run
 
-from wheelfix.cli import main
-
-sys.exit(main())
+run()

@@ -52,6 +52,18 @@ environment:
 """
 
 
+def run() -> NoReturn:
+    """The command as a program: run it, and end at once.
+
+    Nothing is open any more. To take down an interpreter that has LIEF in it costs a tenth of a second, or a fifth with
+    the facts of a large wheel.
+    """
+    status = main()
+    with suppress(OSError):
+        sys.stderr.flush()
+    os._exit(status)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status that ``--help`` lists.
 
