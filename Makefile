@@ -48,7 +48,8 @@ mutants: .venv/developing
 	$(BIN)/python -m tests.mutation --seed $(or $(SEED),1)
 
 bench: .venv/developing
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/bench.py --repair --folder
+	$(BIN)/python benchmarks/growth.py
 
 clean:
 	rm -rf .venv build dist wheelhouse site
