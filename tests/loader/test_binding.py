@@ -227,6 +227,13 @@ def test_copy_relocation_without_a_definition_is_missing() -> None:
     assert only(bind(world(), opened(program))).status == "missing"
 
 
+def test_copy_relocation_may_be_supplied_by_an_unknown_library_before_but_not_by_the_program() -> None:
+    program = node("tool", gives("data", lookups=LOOKUP_COPY), type=ET_EXEC, complete=False)
+    unknown, after = node("unknown.so", complete=False), node("after.so", complete=False)
+    binding = only(bind(world(), opened(program, unknown, node("a.so", gives("data")), after)))
+    assert (binding.provider, binding.unless) == ("a.so", ("unknown.so",))
+
+
 def test_unique_symbol_of_the_first_relocated_object_wins() -> None:
     unique = {"bind": STB_GNU_UNIQUE, "lookups": LOOKUP_DATA}
     root = node("root.so", wants("u", lookups=LOOKUP_DATA))
