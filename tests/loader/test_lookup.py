@@ -165,3 +165,24 @@ def test_musl_takes_the_first_that_is_neither_hidden_nor_indirect() -> None:
     last, second = of("V2", 3), of("V3", 4)
     assert accepted_by_musl((hidden, indirect, last, second)) == last
     assert accepted_by_musl((hidden, indirect)) is None
+
+
+@pytest.mark.parametrize(
+    "passed",
+    [
+        Symbol("before", section=7, value=0x1000, bind=STB_LOCAL),
+        Symbol("before", section=7, value=0x1000, visibility=STV_HIDDEN),
+        Symbol("before", section=7, value=0x1000, kind=STT_SECTION),
+        Symbol("before"),
+        Symbol("before", value=0x1000),
+        Symbol("before", section=7, value=0),
+    ],
+)
+def test_what_comes_behind_a_symbol_that_is_no_definition_is_seen(passed: Symbol) -> None:
+    found = index(
+        ElfFacts(
+            symbols=(passed, Symbol("f", section=7, value=0x1000)),
+            segments=(Segment(1, 5, 0, 0, 4096, 4096, 4096),),
+        )
+    )
+    assert list(found.definitions) == ["f"]
