@@ -418,3 +418,10 @@ def test_a_symbolic_object_comes_first_and_not_a_copy_of_it() -> None:
     copy = replace(library, path="copy.so", location="/copy.so", identity="/copy.so")
     found = bind(world(), opened(node("root.so"), copy, library))
     assert [(b.object, b.provider) for b in found] == [("copy.so", "copy.so"), ("lib.so", "lib.so")]
+
+
+def test_nothing_may_supply_what_a_symbolic_object_finds_in_itself() -> None:
+    library = node("lib.so", wants("f"), gives("f"), symbolic=True)
+    unknown = node("unknown.so", complete=False)
+    binding = only(bind(world(), opened(node("root.so"), unknown, library)))
+    assert (binding.provider, binding.unless) == ("lib.so", ())
