@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from wheelfix.loader.lookup import Index, accepted, accepted_by_musl, index, plain_name
@@ -25,6 +26,64 @@ from wheelfix.model.elf import (
 from wheelfix.model.resolution import Binding, BindStatus, Load, Node, World
 
 
+class Learnt:
+    """What was learnt about one object; each answer is made when it is asked for, and once.
+
+    ``holders`` are those of ``Indexes``: what depends on them is asked when all objects are indexed.
+    """
+
+    def __init__(self, elf: ElfFacts, offers: Index, holders: Mapping[str, Sequence[int]]) -> None:
+        self.elf = elf
+        self.offers = offers
+        self._holders = holders
+
+    @cached_property
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """For each name that the object wants the places in ``Index.wants`` at which it does."""
+        found: dict[str, list[int]] = {}
+        for place, symbol in enumerate(self.offers.wants):
+            found.setdefault(symbol.name, []).append(place)
+        return found
+
+    @cached_property
+    def versions(self) -> Mapping[tuple[str, str], Sequence[int]]:
+        """For each file and version that versioned wants name the places in ``Index.wants`` of these."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for place, symbol in enumerate(self.offers.wants):
+            if symbol.version is not None:
+                found.setdefault((symbol.version_file or "", symbol.version), []).append(place)
+        return found
+
+    @cached_property
+    def copies(self) -> Sequence[int]:
+        """The places in ``Index.wants`` at which a COPY relocation takes what it finds."""
+        return [p for p, s in enumerate(self.offers.wants) if s.lookups & LOOKUP_COPY]
+
+    @cached_property
+    def looked(self) -> Mapping[str, Sequence[Symbol]]:
+        """The symbols of the object that a relocation names, defined ones too, by name."""
+        found: dict[str, list[Symbol]] = {}
+        for symbol in self.elf.symbols:
+            if symbol.lookups:
+                found.setdefault(symbol.name, []).append(symbol)
+        return found
+
+    @cached_property
+    def concern(self) -> Mapping[int, Sequence[int]]:
+        """The objects that have anything of what this one wants, by identity, with the places of it in ``Index.wants``."""
+        found: dict[int, list[int]] = {}
+        for name, places in self.places.items():
+            for holder in self._holders.get(name, ()):
+                found.setdefault(holder, []).extend(places)
+        return found
+
+    @cached_property
+    def contested(self) -> set[int]:
+        """The places in ``Index.wants`` of what several objects have."""
+        wanted = self.places.items()
+        return {p for n, places in wanted if len(self._holders.get(n, ())) > 1 for p in places}
+
+
 class Indexes:
     """What was learnt about objects, by the identity of their facts, which are held so that it stays theirs.
 
@@ -34,90 +93,21 @@ class Indexes:
 
     def __init__(self) -> None:
         self.holders: dict[str, list[int]] = {}
-        self._known: dict[int, tuple[ElfFacts, Index]] = {}
-        self._places: dict[int, Mapping[str, Sequence[int]]] = {}
-        self._versions: dict[int, Mapping[tuple[str, str], Sequence[int]]] = {}
-        self._contested: dict[int, set[int]] = {}
-        self._copies: dict[int, Sequence[int]] = {}
-        self._looked: dict[int, Mapping[str, Sequence[Symbol]]] = {}
-        self._concern: dict[int, Mapping[int, Sequence[int]]] = {}
+        self._known: dict[int, Learnt] = {}
 
     def of(self, elf: ElfFacts, absolute_zero: bool) -> Index:
         """The index of one object; ``absolute_zero`` as in ``lookup.index``."""
         key = id(elf)
         if key not in self._known:
             made = index(elf, absolute_zero=absolute_zero)
-            self._known[key] = (elf, made)
+            self._known[key] = Learnt(elf, made, self.holders)
             for name in made.definitions.keys() | made.entries.keys():
                 self.holders.setdefault(name, []).append(key)
-        return self._known[key][1]
+        return self._known[key].offers
 
-    def wants(self, elf: ElfFacts) -> Sequence[Symbol]:
-        """``Index.wants`` of an object that was indexed."""
-        return self._known[id(elf)][1].wants
-
-    def places(self, elf: ElfFacts) -> Mapping[str, Sequence[int]]:
-        """For each name that an object wants the places in ``Index.wants`` at which it does."""
-        key = id(elf)
-        if key not in self._places:
-            found: dict[str, list[int]] = {}
-            for place, symbol in enumerate(self.wants(elf)):
-                found.setdefault(symbol.name, []).append(place)
-            self._places[key] = found
-        return self._places[key]
-
-    def versions(self, elf: ElfFacts) -> Mapping[tuple[str, str], Sequence[int]]:
-        """For each file and version that versioned wants name the places in ``Index.wants`` of these."""
-        key = id(elf)
-        if key not in self._versions:
-            found: dict[tuple[str, str], list[int]] = {}
-            for place, symbol in enumerate(self.wants(elf)):
-                if symbol.version is not None:
-                    found.setdefault((symbol.version_file or "", symbol.version), []).append(place)
-            self._versions[key] = found
-        return self._versions[key]
-
-    def contested(self, elf: ElfFacts) -> set[int]:
-        """The places in ``Index.wants`` of what several objects have. Asked when all objects are indexed."""
-        key = id(elf)
-        if key not in self._contested:
-            wanted = self.places(elf).items()
-            self._contested[key] = {
-                p for n, places in wanted if len(self.holders.get(n, ())) > 1 for p in places
-            }
-        return self._contested[key]
-
-    def copies(self, elf: ElfFacts) -> Sequence[int]:
-        """The places in ``Index.wants`` at which a COPY relocation takes what it finds."""
-        key = id(elf)
-        if key not in self._copies:
-            self._copies[key] = [p for p, s in enumerate(self.wants(elf)) if s.lookups & LOOKUP_COPY]
-        return self._copies[key]
-
-    def looked(self, elf: ElfFacts) -> Mapping[str, Sequence[Symbol]]:
-        """The symbols of an object that a relocation names, defined ones too, by name."""
-        key = id(elf)
-        if key not in self._looked:
-            found: dict[str, list[Symbol]] = {}
-            for symbol in elf.symbols:
-                if symbol.lookups:
-                    found.setdefault(symbol.name, []).append(symbol)
-            self._looked[key] = found
-        return self._looked[key]
-
-    def concern(self, elf: ElfFacts) -> Mapping[int, Sequence[int]]:
-        """The objects that have anything of what one wants, by identity, with the places of it in ``Index.wants``.
-
-        Asked when all objects are indexed.
-        """
-        key = id(elf)
-        if key not in self._concern:
-            found: dict[int, list[int]] = {}
-            for name, places in self.places(elf).items():
-                for holder in self.holders.get(name, ()):
-                    found.setdefault(holder, []).extend(places)
-            self._concern[key] = found
-        return self._concern[key]
+    def learnt(self, elf: ElfFacts) -> Learnt:
+        """What was learnt about an object that was indexed."""
+        return self._known[id(elf)]
 
 
 # The relocation classes that differ in what they accept, in the order in which their providers are told, for each set.
@@ -391,7 +381,7 @@ def _kept_unique(process: Process, load: Load, indexes: Indexes) -> Mapping[str,
         if node.elf is None or node.location not in opened:
             continue
         own = own_first(process, node)
-        looked = indexes.looked(node.elf)
+        looked = indexes.learnt(node.elf).looked
         for name in contested & looked.keys() - kept.keys():
             for symbol in looked[name]:
                 found = _find(process, own, symbol, symbol.lookups & LOOKUP_PLT or LOOKUP_DATA).node

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from wheelfix.loader.binding import (
     Indexes,
+    Learnt,
     Process,
     binding_of,
     bindings_of,
@@ -20,7 +21,6 @@ from wheelfix.loader.binding import (
     process_of,
     unbound,
 )
-from wheelfix.model.elf import ElfFacts
 from wheelfix.model.resolution import Binding, BindStatus, Bound, Load, Node, World
 
 
@@ -50,7 +50,7 @@ class _Circumstances(NamedTuple):
     absent: tuple[str, ...]
 
 
-#: For each possible provider (None: no one) who may supply in its stead, and the same for names of Python's C API.
+#: For each object of a scope who may supply in its stead, and the same for names of Python's C API; None: for no one.
 _Unless = Mapping[str | None, tuple[tuple[str, ...], tuple[str, ...]]]
 
 #: What an outcome is, beside the place of the want: status, provider, unless, also.
@@ -83,44 +83,60 @@ def every(bound: Iterable[Bound]) -> Iterator[Binding]:
 
 
 def _of_process(process: Process, indexes: Indexes, settled: dict[str, _Settled]) -> Iterator[Bound]:
+    unless: dict[str | None, tuple[tuple[str, ...], tuple[str, ...]]] = {
+        member.node.path: before for member, before in zip(process.scope, process.excuses, strict=False)
+    }
+    others, python = process.excuses[-1]
+    unless[None] = (*others, *process.absent), (*python, *process.absent)
     scope = [
         _Near(m.node.location, m.node.path, id(m.node.elf), m.executable, m.python, m.offers.complete)
         for m in process.scope
     ]
-    return (_bound(process, scope, n, indexes, settled) for n in process.opened if n.elf is not None)
+    for node in process.opened:
+        if node.elf is None:
+            continue
+        if process.musl:
+            bindings = tuple(bindings_of(process, node))
+            yield Bound(process.root, bindings, bindings)
+            continue
+        learnt = indexes.learnt(node.elf)
+        now = _circumstances(process, scope, learnt)
+        yield _bound(process, node, learnt, now, unless, settled)
 
 
 def _bound(
-    process: Process, scope: Sequence[_Near], node: Node, indexes: Indexes, settled: dict[str, _Settled]
+    process: Process,
+    node: Node,
+    learnt: Learnt,
+    now: _Circumstances,
+    unless: _Unless,
+    settled: dict[str, _Settled],
 ) -> Bound:
     """The bindings of one object, taken from another root's but for those that depend on what differs.
 
     Roots are many and their libraries the same; an extension module defines little of what its libraries want.
     """
-    if node.elf is None or process.musl:
-        bindings = tuple(bindings_of(process, node))
-        return Bound(process.root, bindings, bindings)
-    now = _circumstances(process, scope, node.elf, indexes)
+    own = own_first(process, node)
+    if own is not None:  # it comes before the scope
+        unless = {**unless, node.path: process.excuses[0]}
     known = settled.get(node.location)
     if known is None:
         bindings = tuple(bindings_of(process, node))
-        settled[node.location] = _Settled(now, _unless(process, node, now), bindings, _groups(bindings), {})
+        settled[node.location] = _Settled(now, unless, bindings, _groups(bindings), {})
         return Bound(process.root, bindings, bindings)
     if now == known.circumstances:
         return Bound(process.root, known.bindings, ())
-    again = _differing(process, node.elf, known.circumstances, now, indexes)
-    unless = _unless(process, node, now)
+    again = _differing(process, learnt, known.circumstances, now)
     outcomes: dict[int, _Outcome] = {}
     if (now.around, now.absent) != (known.circumstances.around, known.circumstances.absent):
-        again |= _decided_alone(process, node, now, indexes)
-    for group, places in known.groups.items() if unless != known.unless else ():
-        if not places or group[0] not in unless or _of(unless, group) == _of(known.unless, group):
-            continue
-        for place in places - again:
-            outcomes[place] = _excused(known.bindings[place], _of(unless, group))
-    own, wants = own_first(process, node), process.members[node.location].offers.wants
+        again |= _decided_alone(process, learnt, now)
+        for group, places in known.groups.items():
+            if not places or group[0] not in unless or _of(unless, group) == _of(known.unless, group):
+                continue
+            for place in places - again:
+                outcomes[place] = _excused(known.bindings[place], _of(unless, group))
     for place in again:
-        outcomes[place] = _outcome(binding_of(process, node, own, wants[place]))
+        outcomes[place] = _outcome(binding_of(process, node, own, learnt.offers.wants[place]))
     known.circumstances, known.unless = now, unless
     fresh = _take_over(known, process.root, outcomes)
     return Bound(process.root, known.bindings, fresh)
@@ -128,26 +144,6 @@ def _bound(
 
 def _outcome(binding: Binding) -> _Outcome:
     return binding.status, binding.provider, binding.unless, binding.also
-
-
-def _unless(process: Process, node: Node, circumstances: _Circumstances) -> _Unless:
-    """The incomplete objects before each provider in the order of look-up; all, and who is absent, before no one.
-
-    A symbolic object comes before the scope.
-    """
-    found: dict[str | None, tuple[tuple[str, ...], tuple[str, ...]]] = {}
-    others: tuple[str, ...] = ()
-    python: tuple[str, ...] = ()
-    for near in circumstances.around:
-        found[near.path] = others, python
-        if not near.complete:
-            python = (*python, near.path)
-            if not near.python:
-                others = (*others, near.path)
-    if own_first(process, node) is not None:
-        found[node.path] = (), ()
-    found[None] = (*others, *circumstances.absent), (*python, *circumstances.absent)
-    return found
 
 
 def _of(unless: _Unless, group: tuple[str | None, bool]) -> tuple[str, ...]:
@@ -166,22 +162,21 @@ def _group(binding: Binding) -> tuple[str | None, bool]:
     return binding.provider, binding.symbol.startswith(("Py", "_Py"))
 
 
-def _decided_alone(process: Process, node: Node, now: _Circumstances, indexes: Indexes) -> set[int]:
+def _decided_alone(process: Process, learnt: Learnt, now: _Circumstances) -> set[int]:
     """The places of the wants of which the provider alone does not tell who may supply in its stead.
 
     The program is passed over for a COPY relocation; a unique symbol has another provider than the look-up found; the
     file that verneed names may stop the look-up, or be newer than what is known of it.
     """
-    elf = node.elf
-    if elf is None:
-        return set()
-    if len(now.around) != len({n.path for n in now.around}) or (elf.symbolic and not elf.complete):
-        return set(range(len(indexes.wants(elf))))
-    found = set(indexes.copies(elf))
+    elf = learnt.elf
+    paths = {m.node.path for m in process.scope}
+    if len(paths) != len(process.scope) or (elf.symbolic and not elf.complete):
+        return set(range(len(learnt.offers.wants)))
+    found = set(learnt.copies)
     for name in now.unique:
-        found.update(indexes.places(elf)[name])
-    for need in _stops(process, elf, now, indexes):
-        found.update(indexes.versions(elf)[need])
+        found.update(learnt.places[name])
+    for need in _stops(process, learnt, now):
+        found.update(learnt.versions[need])
     return found
 
 
@@ -212,11 +207,9 @@ def _take_over(known: _Settled, root: str, outcomes: Mapping[int, _Outcome]) -> 
     return tuple(fresh)
 
 
-def _circumstances(
-    process: Process, scope: Sequence[_Near], elf: ElfFacts, indexes: Indexes
-) -> _Circumstances:
-    holders, names = indexes.concern(elf), indexes.places(elf)
-    files = {need.file: process.named.get(need.file) for need in elf.verneed}
+def _circumstances(process: Process, scope: Sequence[_Near], learnt: Learnt) -> _Circumstances:
+    holders, names = learnt.concern, learnt.places
+    files = {need.file: process.named.get(need.file) for need in learnt.elf.verneed}
     named = set(files.values())
     around = tuple(
         near for near in scope if near.identity in holders or not near.complete or near.location in named
@@ -225,31 +218,27 @@ def _circumstances(
     return _Circumstances(around, files, unique, process.absent)
 
 
-def _differing(
-    process: Process, elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: Indexes
-) -> set[int]:
+def _differing(process: Process, learnt: Learnt, then: _Circumstances, now: _Circumstances) -> set[int]:
     """The places of the wants that may have got another provider."""
     found: set[int] = set()
     if now.files != then.files:
         other = {f for f in now.files.keys() | then.files.keys() if now.files.get(f) != then.files.get(f)}
-        for (file, _), places in indexes.versions(elf).items():
+        for (file, _), places in learnt.versions.items():
             if file in other:
                 found.update(places)
     if now.around != then.around:
-        found |= _moved(process, elf, then, now, indexes)
+        found |= _moved(process, learnt, then, now)
     if now.unique != then.unique:
-        names = indexes.places(elf)
+        names = learnt.places
         for name in now.unique.keys() | then.unique.keys():
             if now.unique.get(name) != then.unique.get(name):
                 found.update(names[name])
     return found
 
 
-def _moved(
-    process: Process, elf: ElfFacts, then: _Circumstances, now: _Circumstances, indexes: Indexes
-) -> set[int]:
+def _moved(process: Process, learnt: Learnt, then: _Circumstances, now: _Circumstances) -> set[int]:
     """The places of the wants that objects decide which came, went or changed places."""
-    holders, wants = indexes.concern(elf), indexes.wants(elf)
+    holders, wants = learnt.concern, learnt.offers.wants
     here, there = set(now.around), set(then.around)
     order = [near for near in now.around if near in there]
     before = [near for near in then.around if near in here]
@@ -261,8 +250,8 @@ def _moved(
     if order:
         new = {near.location: position for position, near in enumerate(order)}
         old = {near.location: position for position, near in enumerate(before)}
-        stops = _stops(process, elf, now, indexes)
-        contested = indexes.contested(elf).union(*(indexes.versions(elf)[need] for need in stops))
+        stops = _stops(process, learnt, now)
+        contested = learnt.contested.union(*(learnt.versions[need] for need in stops))
         if len({near.identity for near in order}) != len(order):  # the same facts at two places
             contested = set(range(len(wants)))
         decide: dict[int, set[str]] = {}
@@ -277,12 +266,10 @@ def _moved(
     return found
 
 
-def _stops(
-    process: Process, elf: ElfFacts, now: _Circumstances, indexes: Indexes
-) -> Mapping[tuple[str, str], str]:
+def _stops(process: Process, learnt: Learnt, now: _Circumstances) -> Mapping[tuple[str, str], str]:
     """The files and versions of versioned wants where the file has a say of its own; with its location."""
     return {
         (file, version): location
-        for file, version in indexes.versions(elf)
+        for file, version in learnt.versions
         if (location := now.files.get(file)) is not None and may_stop(process, location, version)
     }
