@@ -313,6 +313,12 @@ def absent_requirements(wheel: WheelFacts, known: Iterable[str]) -> tuple[str, .
     return tuple(n for n in requirements_of(wheel) if n not in given)
 
 
+def of_an_absent(folder: str, world: World) -> bool:
+    """Whether a folder is below one of site-packages that nothing given has: another distribution's, perhaps."""
+    top = folder.removeprefix(SITE + "/").partition("/")[0]
+    return folder.startswith(SITE + "/") and f"{SITE}/{top}" not in world.folders
+
+
 def _leads_elsewhere(node: Node, world: World) -> bool:
     """A path of the object leads to a folder inside site-packages that nothing given has.
 
@@ -327,6 +333,6 @@ def _leads_elsewhere(node: Node, world: World) -> bool:
                 folder = posixpath.normpath(origin + entry[len(token) :])
                 top = folder[len(SITE) + 1 :].split("/")[0]
                 own = "." in top and canonicalize_name(top.rpartition(".")[0]) == node.distribution
-                if folder.startswith(SITE + "/") and f"{SITE}/{top}" not in world.folders and not own:
+                if of_an_absent(folder, world) and not own:
                     return True
     return False

@@ -350,7 +350,7 @@ def _paths(subject: Subject) -> Iterator[Finding]:
         for member, elf in subject.wheel.objects:
             if not elf.dynamic or not matches_any(member.path, rule.objects):
                 continue
-            has = [e for e in elements(elf.runpath if elf.runpath is not None else elf.rpath, "glibc") if e]
+            has = [e for e in elements(elf.search_path, "glibc") if e]
             for entry in rule.required:
                 if not any(_same_entry(e, entry) for e in has):
                     yield RPATH.finding(

@@ -13,13 +13,12 @@ from wheelfix.checks.rule import Rule
 from wheelfix.checks.subject import Scene, Subject
 from wheelfix.loader.closure import chain_of
 from wheelfix.loader.paths import elements, expanded, folders_of
-from wheelfix.loader.search import found_by_itself, looks_alone
-from wheelfix.model.elf import ElfFacts
+from wheelfix.loader.search import Searched, found_by_itself, looks_alone
 from wheelfix.model.finding import Finding, Severity
 from wheelfix.model.policy import Provider
-from wheelfix.model.resolution import SITE, Edge, Load, Node, World
+from wheelfix.model.resolution import SITE, Edge, Load, Node
 from wheelfix.policy.drivers import is_driver_library, is_libpython
-from wheelfix.world import location_of, providers_of
+from wheelfix.world import location_of, of_an_absent, providers_of
 
 EMPTY = Rule(
     id="rpath-empty-element",
@@ -105,9 +104,9 @@ def check(subject: Subject) -> Iterator[Finding]:
             yield from _entries(member.path, path)
     for scene in subject.scenes:
         yield from _dead(subject, scene)
-        own_path: dict[tuple[str, str], bool] = {}
+        searched: Searched = {}
         for load in scene.loads:
-            yield from _found(subject, scene, load, own_path)
+            yield from _found(subject, scene, load, searched)
 
 
 def _entries(member: str, path: str | None) -> Iterator[Finding]:
@@ -133,14 +132,14 @@ def _dead(subject: Subject, scene: Scene) -> Iterator[Finding]:
     lost = {(e.object) for load in scene.loads for e in load.edges if e.status == "missing"}
     provided = {posixpath.normpath(f"{SITE}/{p.path}") for p in subject.policy.providers}
     for member, elf in subject.wheel.objects:
-        path = _path(elf)
+        path = elf.search_path
         origin = posixpath.dirname(location_of(member.path))
         for entry in elements(path, scene.world.libc):
             folder = expanded(entry, origin, scene.world) if "ORIGIN" in entry else None
             if folder is None:
                 continue
             folder = posixpath.normpath(folder)
-            if folder in scene.world.folders or folder in provided or _of_an_absent(folder, scene.world):
+            if folder in scene.world.folders or folder in provided or of_an_absent(folder, scene.world):
                 continue
             depends = member.path in lost
             yield DEAD.finding(
@@ -152,11 +151,8 @@ def _dead(subject: Subject, scene: Scene) -> Iterator[Finding]:
             )
 
 
-def _found(
-    subject: Subject, scene: Scene, load: Load, own_path: dict[tuple[str, str], bool]
-) -> Iterator[Finding]:
-    """How the libraries of one root were found; ``own_path`` keeps what an object's own RUNPATH leads to, by its path
-    and the name."""
+def _found(subject: Subject, scene: Scene, load: Load, searched: Searched) -> Iterator[Finding]:
+    """How the libraries of one root were found."""
     nodes = {n.path: n for n in load.scope}
     for edge in load.edges:
         if nodes[edge.object].owner != "wheel" or "/" in edge.needed:
@@ -171,22 +167,16 @@ def _found(
                     evidence={"entry": edge.entry, "path": edge.path},
                 )
         elif edge.status == "already-loaded":
-            if not _by_itself(scene, load, edge, nodes[edge.object], own_path):
+            if not _by_itself(scene, load, edge, nodes[edge.object], searched):
                 yield _by_luck(scene, load, edge)
         elif edge.status == "external" and not excluded(subject, edge.needed):
             yield from _external(subject, scene, load, edge)
 
 
-def _by_itself(
-    scene: Scene, load: Load, edge: Edge, requester: Node, own_path: dict[tuple[str, str], bool]
-) -> bool:
+def _by_itself(scene: Scene, load: Load, edge: Edge, requester: Node, searched: Searched) -> bool:
     """Whether the search would have found the library, had nothing loaded it before."""
-    if not looks_alone(scene.world, requester):
-        return found_by_itself(scene.world, edge.needed, chain_of(load, edge.object))
-    key = edge.object, edge.needed
-    if key not in own_path:
-        own_path[key] = found_by_itself(scene.world, edge.needed, (requester,))
-    return own_path[key]
+    chain = (requester,) if looks_alone(scene.world, requester) else chain_of(load, edge.object)
+    return found_by_itself(scene.world, edge.needed, chain, searched)
 
 
 def _by_luck(scene: Scene, load: Load, edge: Edge) -> Finding:
@@ -291,13 +281,7 @@ def _reaches(scene: Scene, load: Load, path: str, providers: tuple[Provider, ...
 
 
 def _reaches_elsewhere(scene: Scene, load: Load, path: str) -> bool:
-    return any(_of_an_absent(f, scene.world) for f in _search_folders(scene, chain_of(load, path)))
-
-
-def _of_an_absent(folder: str, world: World) -> bool:
-    """Whether a folder is below one of site-packages that nothing given has: another distribution's, perhaps."""
-    top = folder.removeprefix(SITE + "/").partition("/")[0]
-    return folder.startswith(SITE + "/") and f"{SITE}/{top}" not in world.folders
+    return any(of_an_absent(f, scene.world) for f in _search_folders(scene, chain_of(load, path)))
 
 
 def _search_folders(scene: Scene, chain: tuple[Node, ...]) -> set[str]:
@@ -306,15 +290,10 @@ def _search_folders(scene: Scene, chain: tuple[Node, ...]) -> set[str]:
     glibc: of those above, the RPATH where neither they nor the object have a RUNPATH. musl: the path of each.
     """
     (origin, own), *above = ((posixpath.dirname(n.location), n.elf) for n in chain if n.elf is not None)
-    paths = [(origin, _path(own))]
+    paths = [(origin, own.search_path)]
     if scene.world.libc == "musl":
-        paths += [(o, _path(elf)) for o, elf in above]
+        paths += [(o, elf.search_path) for o, elf in above]
     elif own.runpath is None:
         paths += [(o, elf.rpath) for o, elf in above if elf.runpath is None]
     folders = (f for origin, path in paths for _, f in folders_of(path, origin, scene.world))
     return {posixpath.normpath(folder) for folder in folders}
-
-
-def _path(elf: ElfFacts) -> str | None:
-    """The search path that counts: DT_RUNPATH turns DT_RPATH off."""
-    return elf.runpath if elf.runpath is not None else elf.rpath

@@ -7,26 +7,22 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from wheelfix.loader.paths import needed_name
-from wheelfix.loader.search import Hit, looks_alone, search
+from wheelfix.loader.search import Hit, Searched, searched
 from wheelfix.model.elf import DF_1_NOOPEN, DF_1_PIE, ET_EXEC, ElfFacts
 from wheelfix.model.resolution import Edge, Load, Node, World
 
 _Kind = Literal["needed", "filter", "auxiliary"]
 
 
-#: What searches came to: by the name, the location of an object that looks alone, and whether a program started it.
-_Searched = dict[tuple[str, str, bool], Hit]
-
-
-def load(world: World, root: Node, searched: _Searched | None = None) -> Load:
+def load(world: World, root: Node, known: Searched | None = None) -> Load:
     """The scope that opening ``root`` makes, in the order in which symbols are looked up, and every edge.
 
     An extension module or a library is opened in a process of the world's interpreter, whose closure is
     loaded already; a program starts a process of its own. Where a dependency is missing the real loader
-    gives up; here the walk goes on, so that all that is wrong is told at once. ``searched`` carries what was found
+    gives up; here the walk goes on, so that all that is wrong is told at once. ``known`` carries what was found
     from one root of a world to the next.
     """
-    searched = {} if searched is None else searched
+    known = {} if known is None else known
     program = root.elf is not None and root.elf.is_program
     loaded = _Loaded(world, _started(world, root) if program else world.interpreter)
     if not program:
@@ -52,7 +48,7 @@ def load(world: World, root: Node, searched: _Searched | None = None) -> Load:
         here = at  # where the requester stands: each filtee goes right before it, and is walked next
         for name, kind in _wanted(elf, world):
             asked = needed_name(name, requester.location, world)
-            hit = loaded.by_name(asked) or _searched(world, name, chain, program, searched)
+            hit = loaded.by_name(asked) or searched(world, name, chain, known)
             node = hit.node
             if node is not None:
                 again = loaded.same_file(node)
@@ -74,16 +70,6 @@ def load(world: World, root: Node, searched: _Searched | None = None) -> Load:
             if kind != "needed" and _moved_before(scope, node, here):
                 here += 1
     return Load(root, tuple(scope), _each_once(edges))
-
-
-def _searched(world: World, name: str, chain: tuple[Node, ...], program: bool, known: _Searched) -> Hit:
-    """The search, made once for all roots that load an object of which the path alone decides."""
-    if not looks_alone(world, chain[0]):
-        return search(world, name, chain)
-    key = name, chain[0].location, program
-    if key not in known:
-        known[key] = search(world, name, chain)
-    return known[key]
 
 
 def _started(world: World, program: Node) -> tuple[Node, ...]:
@@ -115,17 +101,17 @@ def loads(world: World, nodes: Iterable[Node]) -> tuple[Load, ...]:
     (something opens it with dlopen or ctypes). Of libraries that only reach each other the first counts.
     """
     ordered = sorted((n for n in nodes if n.elf is not None), key=lambda n: n.path)
-    searched: _Searched = {}
+    known: Searched = {}
     found: dict[str, Load] = {}
     reached: set[str] = set()
     rest: list[Node] = []
     for node in ordered:
         if node.elf is not None and (node.elf.is_program or node.elf.python_modules):
-            found[node.location] = load(world, node, searched)
+            found[node.location] = load(world, node, known)
             reached.update(n.location for n in found[node.location].scope)
         else:
             rest.append(node)
-    others = {n.location: load(world, n, searched) for n in rest if n.location not in reached}
+    others = {n.location: load(world, n, known) for n in rest if n.location not in reached}
     needed = {n.location for o in others.values() for n in o.scope if n.location != o.root.location}
     # First those that nothing needs, then one of each circle.
     for location in sorted(others, key=lambda at: (at in needed, others[at].root.path)):

@@ -34,6 +34,10 @@ class Hit:
     detail: str | None = None
 
 
+#: What searches came to: by the name, the location of an object that looks alone, and whether the chain ends in a program.
+Searched = dict[tuple[str, str, bool], Hit]
+
+
 def search(world: World, name: str, chain: Sequence[Node]) -> Hit:
     """Where the loader finds ``name`` for the object ``chain[0]``, which ``chain[1]`` loaded, and so on.
 
@@ -116,9 +120,23 @@ def looks_alone(world: World, requester: Node) -> bool:
     return world.libc == "glibc" and requester.elf is not None and requester.elf.runpath is not None
 
 
-def found_by_itself(world: World, name: str, chain: Sequence[Node]) -> bool:
-    """Whether the requester's own path or an inherited RPATH leads to the library, loaded already or not."""
-    return search(world, name, chain).status in ("found", "host")
+def searched(world: World, name: str, chain: Sequence[Node], known: Searched) -> Hit:
+    """As ``search``, made once for all roots that load an object of which its own path alone decides."""
+    if not looks_alone(world, chain[0]):
+        return search(world, name, chain)
+    root = chain[-1].elf
+    key = name, chain[0].location, root is not None and root.is_program
+    if key not in known:
+        known[key] = search(world, name, chain)
+    return known[key]
+
+
+def found_by_itself(world: World, name: str, chain: Sequence[Node], known: Searched | None = None) -> bool:
+    """Whether the requester's own path or an inherited RPATH leads to the library, loaded already or not.
+
+    ``known`` carries what searches came to from one call to the next.
+    """
+    return searched(world, name, chain, {} if known is None else known).status in ("found", "host")
 
 
 def _named(elf: ElfFacts) -> str:
@@ -145,7 +163,7 @@ def _folders(world: World, chain: Sequence[Node]) -> Iterator[tuple[EdgeRule, No
             yield from _of(world, node, "runpath" if node.elf and node.elf.runpath is not None else "rpath")
         return
     requester = chain[0]
-    if requester.elf is None or requester.elf.runpath is None:
+    if not looks_alone(world, requester):
         for node in chain:
             # elf/get-dynamic-info.h drops DT_RPATH where the object has DT_RUNPATH.
             if node.elf is not None and node.elf.runpath is None:

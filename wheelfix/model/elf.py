@@ -224,6 +224,11 @@ class ElfFacts:
             return False
         return self.interpreter is not None or bool(self.flags_1 & DF_1_PIE)
 
+    @property
+    def search_path(self) -> str | None:
+        """The path that counts: DT_RUNPATH turns DT_RPATH off (glibc, elf/get-dynamic-info.h; musl, ldso/dynlink.c)."""
+        return self.runpath if self.runpath is not None else self.rpath
+
     def hides(self, name: str) -> bool:
         """The object contains a function or variable of that name to which no other object can bind."""
         return name in self.local_names and all(s.name != name for s in self.symbols)

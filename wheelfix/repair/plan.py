@@ -335,7 +335,7 @@ def _new_path(
             kept.append(runpath.hop(folder, location))
             urgent = True
     new = runpath.joined(kept)
-    current = facts.runpath if facts.runpath is not None else facts.rpath
+    current = facts.search_path
     if not urgent or new == (current or ""):
         return None, []
     return new, reasons
@@ -368,7 +368,7 @@ def _graft_changes(
         written = {*facts.needed, *facts.filters, *facts.auxiliaries}
         edit.rename = {old: new for old, new in edit.rename.items() if old in written}
         path = runpath.joined(runpath.hop(folder, f) for f in edit.folders)
-        current = facts.runpath if facts.runpath is not None else facts.rpath
+        current = facts.search_path
         change = ElfChange(
             soname=own if facts.soname not in (None, own) else None,
             rename_needed=tuple(edit.rename.items()),

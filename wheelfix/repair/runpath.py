@@ -18,7 +18,7 @@ _TOKEN = re.compile(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM)(?![A-
 
 def entries(facts: ElfFacts) -> tuple[str, ...]:
     """The entries that count: those of DT_RUNPATH, else of DT_RPATH (dl-load.c ignores RPATH beside RUNPATH)."""
-    text = facts.runpath if facts.runpath is not None else facts.rpath
+    text = facts.search_path
     return tuple(text.split(":")) if text is not None else ()
 
 

@@ -175,7 +175,7 @@ def _imports(subject: Subject) -> Iterator[Entry]:
 def _rpaths(objects: Sequence[Object]) -> Iterator[Entry]:
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for one in objects:
-        text = one.facts.runpath if one.facts.runpath is not None else one.facts.rpath
+        text = one.facts.search_path
         found = tuple(e for e in (text or "").split(":") if e)
         if found and not _grafted(one.member.path):
             groups[found].append(one.member.path)
