@@ -66,6 +66,7 @@ class Setting:
     wheels: Mapping[tuple[Path, ...], tuple[WheelFacts, ...]] = field(default_factory=dict)
 
 
+@stage("policies, given wheels")
 def prepare(options: Options) -> Setting:
     """Read the policies and the given wheels, once for a run: those of every platform, since what is wrong with one
     must end the run before it starts.
@@ -73,11 +74,6 @@ def prepare(options: Options) -> Setting:
     Raises ``PolicyErrors`` for a policy that does not validate, ``Unreadable`` for a given wheel that
     is none, ``OSError`` for one that is not there.
     """
-    with stage("policies, given wheels"):
-        return _prepared(options)
-
-
-def _prepared(options: Options) -> Setting:
     project = options.project
     if project is not None:
         options = _with_wishes(options, project.base)
@@ -148,13 +144,9 @@ def subject_of(path: Path, setting: Setting) -> Subject:
     return subject_from(read(path, setting), setting)
 
 
+@stage("world, search")
 def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
     """The subject that the checks judge, from the facts of a wheel: of one that exists or of a planned one."""
-    with stage("world, search"):
-        return _subject_from(wheel, setting)
-
-
-def _subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
     from wheelfix.checks.subject import Subject
     from wheelfix.policy.baseline import cxx_runtime_symbols
     from wheelfix.policy.system import system_library
@@ -303,21 +295,21 @@ def _told(judged: Iterable[T], done: Callable[[], None]) -> Iterator[T]:
         yield one
 
 
+@stage("inflate, hash, look")
 def _read(path: Path, strings: frozenset[str], options: Options, known: Mapping[str, Member]) -> WheelFacts:
     limits = options.limits
     inspect = partial(_inspect, strings=strings, limits=limits)
     # A string may stand anywhere in an object's data.
-    with stage("inflate, hash, look"):
-        return read_wheel(
-            path,
-            inspect=inspect,
-            settle=_settle,
-            hold=partial(Stream, whole=bool(strings), limits=limits),
-            jobs=options.jobs,
-            limits=limits,
-            meanwhile=_import_judges,
-            known=known,
-        )
+    return read_wheel(
+        path,
+        inspect=inspect,
+        settle=_settle,
+        hold=partial(Stream, whole=bool(strings), limits=limits),
+        jobs=options.jobs,
+        limits=limits,
+        meanwhile=_import_judges,
+        known=known,
+    )
 
 
 def _import_judges(elf: bool) -> None:
@@ -368,10 +360,10 @@ def _inspect(name: str, data: bytes | Sparse, strings: frozenset[str], limits: L
     return Inspected(seen.content, seen.facts, seen.faults, seen.image)
 
 
+@stage("parse (LIEF)")
 def _settle(seen: Inspected) -> Inspected:
     """With what LIEF reads of an object."""
-    with stage("parse (LIEF)"):
-        whole = complete(ElfRead(seen.content, seen.elf, seen.faults, seen.rest))
+    whole = complete(ElfRead(seen.content, seen.elf, seen.faults, seen.rest))
     return Inspected(whole.content, whole.facts, whole.faults)
 
 

@@ -35,7 +35,7 @@ def watch() -> None:
 
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """What is done inside counts for this stage, and no longer for the one around it."""
+    """What is done inside counts for this stage, and no longer for the one around it; decorates a function, too."""
     if _spent is None:
         yield
         return

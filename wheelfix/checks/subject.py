@@ -28,10 +28,10 @@ class Scene:
     loads: tuple[Load, ...]  # one for each root of the wheel
 
     @cached_property
+    @stage("bindings")
     def bound(self) -> tuple[Bound, ...]:
         """The bindings of every object under every root; computed when a check first asks."""
-        with stage("bindings"):
-            return bind_all(self.world, self.loads)
+        return bind_all(self.world, self.loads)
 
     @property
     def outcomes(self) -> Iterator[Binding]:
