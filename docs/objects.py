@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from faults import Change, Example, added, in_turn, patched, replaced
+from faults import Example, added, in_turn, patched, replaced
 
 from tests.elf.handmade import make_elf
 
@@ -37,8 +37,10 @@ def _flags(value: int) -> Callable[[bytes], bytes]:
     return change
 
 
-def _kernels(name: str) -> Change:
-    return added("libkernels.so", (DEVICE_CODE / f"{name}.so").read_bytes())
+def _kernels(policy: str, name: str, made_of: str) -> Example:
+    """A library with device code, under a policy for it."""
+    change = added("libkernels.so", (DEVICE_CODE / f"{name}.so").read_bytes())
+    return Example(policy=policy, change=change, done=f"A library was added that nvcc compiled {made_of}.")
 
 
 def _exports(soname: str, *names: str) -> bytes:
@@ -61,6 +63,7 @@ _LEAKED = (
     "__cxa_throw",
     "__gxx_personality_v0",
 )
+_LEAKY = _exports("libleaky.so", *_LEAKED)
 # .note.gnu.property with GNU_PROPERTY_X86_ISA_1_NEEDED (0xc0008002) = x86-64-v3, as in the x86-64 psABI.
 _NEEDS_V3 = struct.pack("<III4sIIII", 4, 16, 5, b"GNU", 0xC0008002, 4, 4, 0)
 
@@ -69,20 +72,14 @@ OBJECTS: dict[str, Example] = {
         change=replaced("_ext.abi3.so", lambda d: d.replace(b"PyModule_Create2", b"PyUnicode_AsUTF8")),
         done="The module uses `PyUnicode_AsUTF8` in place of `PyModule_Create2`.",
     ),
-    "cuda-arch-missing": Example(
-        policy='[cuda]\narchitectures = ["sm_80", "sm_90", "sm_120"]\n',
-        change=_kernels("several"),
-        done="A library was added that nvcc compiled for `sm_80` and `sm_120`.",
+    "cuda-arch-missing": _kernels(
+        '[cuda]\narchitectures = ["sm_80", "sm_90", "sm_120"]\n', "several", "for `sm_80` and `sm_120`"
     ),
-    "cuda-arch-unexpected": Example(
-        policy='[cuda]\narchitectures = ["sm_80"]\n',
-        change=_kernels("several"),
-        done="A library was added that nvcc compiled for `sm_80` and `sm_120`.",
+    "cuda-arch-unexpected": _kernels(
+        '[cuda]\narchitectures = ["sm_80"]\n', "several", "for `sm_80` and `sm_120`"
     ),
-    "cuda-ptx-missing": Example(
-        policy='[cuda]\nptx = "newest"\n',
-        change=_kernels("relocatable"),
-        done="A library was added that nvcc compiled for `sm_80` and to LTO code, without PTX.",
+    "cuda-ptx-missing": _kernels(
+        '[cuda]\nptx = "newest"\n', "relocatable", "for `sm_80` and to LTO code, without PTX"
     ),
     "cuda-major-mixed": Example(
         policy='[cuda]\nptx = "any"\n',
@@ -91,18 +88,18 @@ OBJECTS: dict[str, Example] = {
     ),
     "cxx-runtime-static": Example(
         policy='[cxx-runtime]\nlinkage = "host"\n',
-        change=added("libleaky.so", _exports("libleaky.so", *_LEAKED)),
+        change=added("libleaky.so", _LEAKY),
         done="A library was added that holds functions of the C++ runtime.",
     ),
     "cxx-runtime-exported": Example(
-        change=added("libleaky.so", _exports("libleaky.so", *_LEAKED)),
+        change=added("libleaky.so", _LEAKY),
         done="A library was added that exports functions of the C++ runtime.",
     ),
     "cxx-runtime-borrowed": Example(
         "no_runtime",
         policy='[cxx-runtime]\nlinkage = "static"\n',
         change=in_turn(
-            lambda m: [*m, ("sample_no_runtime/libleaky.so", _exports("libleaky.so", *_LEAKED))],
+            lambda m: [*m, ("sample_no_runtime/libleaky.so", _LEAKY)],
             patched("--add-needed", "libleaky.so", "--set-rpath", "$ORIGIN"),
         ),
         done="The module needs a library, too, that exports functions of the C++ runtime.",
