@@ -174,14 +174,17 @@ def subject_from(wheel: WheelFacts, setting: Setting) -> Subject:
     )
 
 
-def findings_of(subject: Subject, options: Options) -> tuple[Finding, ...]:
-    """All findings, after policies, --select and --ignore; errors first, then by rule and member."""
-    from wheelfix import checks
+def findings_of(subject: Subject, options: Options, jobs: int = 1) -> tuple[Finding, ...]:
+    """All findings, after policies, --select and --ignore; errors first, then by rule and member.
+
+    With more than one of ``jobs`` a second process helps, and nothing is kept of the bindings.
+    """
+    from wheelfix.checks import shared
     from wheelfix.checks.waivers import apply_policy
 
     unique: dict[tuple[str | None, ...], Finding] = {}
     with stage("rules"):
-        found = tuple(checks.run(subject))
+        found = shared.run(subject, jobs)
     for finding in apply_policy(found, subject.policy, subject.today):
         key = (finding.rule, finding.member, finding.library, finding.symbol, finding.message)
         unique.setdefault(key, finding)
@@ -189,9 +192,9 @@ def findings_of(subject: Subject, options: Options) -> tuple[Finding, ...]:
     return tuple(sorted(chosen, key=lambda f: (GRAVITY[f.severity], f.rule, f.member or "", f.library or "")))
 
 
-def report_on(subject: Subject, path: Path, options: Options) -> WheelReport:
-    """The verdict on a subject."""
-    findings = findings_of(subject, options)
+def report_on(subject: Subject, path: Path, options: Options, jobs: int = 1) -> WheelReport:
+    """The verdict on a subject; ``jobs`` as in ``findings_of``."""
+    findings = findings_of(subject, options, jobs)
     wheel = subject.wheel
     return WheelReport(
         path=str(path),
@@ -216,7 +219,9 @@ def _judged(path: Path, setting: Setting, look: Callable[[Subject], T]) -> tuple
     """The verdict, and what ``look`` takes from a wheel that could be read."""
     try:
         subject = subject_of(path, setting)
-        return report_on(subject, path, setting.options), look(subject)
+        # A look may ask for the bindings that the rules have asked for.
+        jobs = setting.options.jobs if look is _nothing else 1
+        return report_on(subject, path, setting.options, jobs), look(subject)
     except Unreadable as reason:
         return unreadable(path, str(reason)), None
     except Exception as bug:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType, ModuleType
 
 from wheelfix.checks import (
     archive,
@@ -43,10 +43,13 @@ MODULES = (
     hardening,
 )
 
+#: Those that ask who supplies each symbol. What they find of one object does not depend on the bindings of another.
+BY_BINDINGS = (python, musl, needed, symbols, cxx, contract)
+
 RULES: Mapping[str, Rule] = MappingProxyType({r.id: r for module in MODULES for r in module.RULES})
 
 
-def run(subject: Subject) -> Iterator[Finding]:
+def run(subject: Subject, modules: Iterable[ModuleType] = MODULES) -> Iterator[Finding]:
     """All findings of all checks, before policies and command-line options change severities."""
-    for module in MODULES:
+    for module in modules:
         yield from module.check(subject)

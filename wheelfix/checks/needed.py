@@ -301,7 +301,10 @@ def _unused(subject: Subject, scene: Scene, wants: dict[tuple[str, str], _Want])
     candidates = {
         key: want
         for key, want in wants.items()
-        if not any(e.status == "host" for e in want.edges) and not is_libpython(key[1]) and "/" not in key[1]
+        if (scene.share is None or key[0] in scene.share)  # of the others no use is told here
+        and not any(e.status == "host" for e in want.edges)
+        and not is_libpython(key[1])
+        and "/" not in key[1]
     }
     members = {member for member, _ in candidates}
     uses: dict[str, set[str | None]] = {}

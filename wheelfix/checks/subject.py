@@ -26,12 +26,14 @@ class Scene:
     platform: PlatformPolicy
     world: World
     loads: tuple[Load, ...]  # one for each root of the wheel
+    #: The paths of the objects whose bindings are told here, where processes share the work; None: of all.
+    share: frozenset[str] | None = None
 
     @cached_property
     @stage("bindings")
     def bound(self) -> tuple[Bound, ...]:
-        """The bindings of every object under every root; computed when a check first asks."""
-        return bind_all(self.world, self.loads)
+        """The bindings of every object (of ``share``) under every root; computed when a check first asks."""
+        return bind_all(self.world, self.loads, self.share)
 
     @property
     def outcomes(self) -> Iterator[Binding]:

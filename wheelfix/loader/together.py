@@ -6,7 +6,7 @@ same large libraries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,12 +69,15 @@ class _Settled:
     told: dict[tuple[int, _Outcome], Binding]
 
 
-def bind_all(world: World, loads: Iterable[Load]) -> tuple[Bound, ...]:
-    """The bindings of several roots of one world, one after the other; each object is indexed once."""
+def bind_all(world: World, loads: Iterable[Load], objects: Container[str] | None = None) -> tuple[Bound, ...]:
+    """The bindings of several roots of one world, one after the other; each object is indexed once.
+
+    ``objects`` are the paths of those whose bindings are wanted; None: of all. They do not depend on each other.
+    """
     indexes = Indexes()
     processes = [process_of(world, load, indexes) for load in loads]
     settled: dict[str, _Settled] = {}
-    return tuple(b for process in processes for b in _of_process(process, indexes, settled))
+    return tuple(b for process in processes for b in _of_process(process, indexes, settled, objects))
 
 
 def every(bound: Iterable[Bound]) -> Iterator[Binding]:
@@ -82,7 +85,9 @@ def every(bound: Iterable[Bound]) -> Iterator[Binding]:
     return (b if b.root == one.root else Binding(one.root, *b[1:]) for one in bound for b in one.bindings)
 
 
-def _of_process(process: Process, indexes: Indexes, settled: dict[str, _Settled]) -> Iterator[Bound]:
+def _of_process(
+    process: Process, indexes: Indexes, settled: dict[str, _Settled], objects: Container[str] | None
+) -> Iterator[Bound]:
     unless: dict[str | None, tuple[tuple[str, ...], tuple[str, ...]]] = {
         member.node.path: before for member, before in zip(process.scope, process.excuses, strict=False)
     }
@@ -93,7 +98,7 @@ def _of_process(process: Process, indexes: Indexes, settled: dict[str, _Settled]
         for m in process.scope
     ]
     for node in process.opened:
-        if node.elf is None:
+        if node.elf is None or (objects is not None and node.path not in objects):
             continue
         if process.musl:
             bindings = tuple(bindings_of(process, node))
