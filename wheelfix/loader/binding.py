@@ -382,8 +382,8 @@ def _kept_unique(process: Process, load: Load, indexes: Indexes) -> Mapping[str,
             continue
         own = own_first(process, node)
         looked = indexes.learnt(node.elf).looked
-        for name in contested & looked.keys() - kept.keys():
-            for symbol in looked[name]:
+        for name in contested - kept.keys():
+            for symbol in looked.get(name, ()):
                 found = _find(process, own, symbol, symbol.lookups & LOOKUP_PLT or LOOKUP_DATA).node
                 if found is not None and name in process.members[found.location].offers.unique:
                     kept[name] = found
