@@ -6,6 +6,7 @@ import io
 import re
 import struct
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -521,3 +522,41 @@ def test_names_of_shared_libraries(name: str) -> None:
 )
 def test_names_of_other_files(name: str) -> None:
     assert not looks_like_elf_name(name)
+
+
+def test_an_interrupt_while_lief_starts_is_told_when_it_has_started() -> None:
+    # Out of the middle of it, the exception would end the process by std::terminate.
+    script = """
+import os, signal, sys
+from wheelfix.elf import read
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "lief._lief":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+before = signal.getsignal(signal.SIGINT)
+try:
+    read.start()
+except KeyboardInterrupt:
+    assert signal.getsignal(signal.SIGINT) is before
+    assert sys.modules["lief"].ELF.parse
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "interrupted\n"
+
+
+def test_lief_starts_in_a_thread_too() -> None:
+    script = """
+import sys, threading
+from wheelfix.elf import read
+
+thread = threading.Thread(target=read.start)
+thread.start()
+thread.join()
+assert sys.modules["lief"].ELF.parse
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

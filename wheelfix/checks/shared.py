@@ -41,7 +41,7 @@ def run(subject: Subject, jobs: int) -> list[Finding]:
         found = list(checks.run(mine))
         try:
             found += answer.recv()
-        except EOFError:  # it came to nothing there: whatever is wrong comes up here, too
+        except (EOFError, OSError):  # it came to nothing there: whatever is wrong comes up here, too
             found += checks.run(theirs, checks.BY_BINDINGS)
         return found
     finally:

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import io
 import re
+import signal
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import ModuleType
@@ -130,10 +133,26 @@ def complete(seen: ElfRead) -> ElfRead:
         return ElfRead(seen.content, None, _with(seen.faults, reason))
 
 
+@cache
 def start() -> None:
-    """Import what ``complete`` needs."""
-    import lief
+    """Import what ``complete`` needs.
 
+    A signal that comes meanwhile is handled afterwards: an exception out of a handler (KeyboardInterrupt) would pass
+    through C++ code that makes modules, which ends the process by ``std::terminate``.
+    """
+    came: list[int] = []
+    handlers = {}
+    if threading.current_thread() is threading.main_thread():  # no other one runs handlers, nor may set them
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if callable(signal.getsignal(number)):
+                handlers[number] = signal.signal(number, lambda number, _: came.append(number))
+    try:
+        import lief
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for one in came:
+        signal.raise_signal(one)
     lief.logging.disable()
 
 
@@ -229,9 +248,9 @@ def _facts(data: Buffer, layout: Layout, strings: bytes, wanted: frozenset[str],
 
 def _named(image: Image) -> dict[str, Any]:
     """The fields of ``ElfFacts`` that are strings or notes, read by LIEF."""
+    start()
     import lief
 
-    lief.logging.disable()
     config = lief.ELF.ParserConfig()
     config.parse_relocations = config.parse_dyn_symbols = config.parse_symtab_symbols = False
     config.parse_overlay = False
