@@ -194,7 +194,11 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=list(NAMED), help="globs of file names")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--repair", action="store_true", help="measure repair, too")
-    parser.add_argument("--folder", action="store_true", help="measure twenty wheels with -j 1 and -j 2, too")
+    parser.add_argument(
+        "--folder",
+        action="store_true",
+        help="measure twenty wheels at once with -j 1 and -j 2, too: the smallest and the largest",
+    )
     parser.add_argument("--out", type=Path, help="folder for bench.json and bench.svg")
     options = parser.parse_args()
     wheels = sorted(options.wheels.glob("*.whl"), key=lambda w: w.stat().st_size)
@@ -215,12 +219,13 @@ def main() -> int:
         print("\nthe same, all objects changed (--strip)\n" + table(repairs))
         result["repair --strip"] = {n: {k: asdict(c) for k, c in costs.items()} for n, costs in repairs}
     if options.folder:
-        twenty = folder_costs(wheels[:20], options.runs)
-        print(
-            f"\ntwenty wheels: -j 1 {twenty['-j 1'].wall:.2f}s, -j 2 {twenty['-j 2'].wall:.2f}s,"
-            f" ratio {twenty['-j 1'].wall / twenty['-j 2'].wall:.2f}"
-        )
-        result["folder"] = {k: asdict(c) for k, c in twenty.items()}
+        folders = {}
+        for which, twenty in (("smallest", wheels[:20]), ("largest", wheels[-20:])):
+            costs = folder_costs(twenty, options.runs)
+            one, two = costs["-j 1"].wall, costs["-j 2"].wall
+            print(f"\nthe twenty {which} wheels: -j 1 {one:.2f}s, -j 2 {two:.2f}s, ratio {one / two:.2f}")
+            folders[which] = {k: asdict(c) for k, c in costs.items()}
+        result["folder"] = folders
     ratios = [c["auditwheel"].wall / c["wheelfix"].wall for _, c in rows]
     print(f"\nmedian ratio {statistics.median(ratios):.1f}")
     if options.out:
