@@ -114,13 +114,17 @@ def differences(seen: Observed, ours: Load) -> list[str]:
         problems.append(f"it said {seen.said!r}, we say {missing or 'found'}")
     if seen.opened and tuple(n.path for n in ours.scope) != seen.scope:
         problems.append(f"scope {[n.path for n in ours.scope]}, the loader has {seen.scope}")
-    real = {(os.path.realpath(s.requester), s.name): s for s in seen.searches}
+    real = {(os.path.realpath(s.requester), _one_way(s.name)): s for s in seen.searches}
     told = set()
     for edge in ours.edges:
-        asked = edge.needed.replace("$ORIGIN", os.path.dirname(edge.object))
+        asked = _one_way(edge.needed.replace("$ORIGIN", os.path.dirname(edge.object)))
         search = real.get((edge.object, asked))
         if edge.rule == "soname-loaded":
-            if search is not None:
+            if (
+                asked == edge.path
+            ):  # written otherwise than before (x/../lib), it is opened again: the same file
+                told.add((edge.object, asked))
+            elif search is not None:
                 problems.append(f"{edge.object} searched for {edge.needed}, we say it was loaded before")
         elif search is None:
             problems.append(f"{edge.object} did not search for {edge.needed}, we say {edge.status}")
@@ -135,8 +139,8 @@ def differences(seen: Observed, ours: Load) -> list[str]:
             break
     if missing is not None and seen.searches and not seen.opened:
         stopped = seen.searches[-1]
-        asked = missing.needed.replace("$ORIGIN", os.path.dirname(missing.object))
-        if (os.path.realpath(stopped.requester), stopped.name) != (missing.object, asked):
+        asked = _one_way(missing.needed.replace("$ORIGIN", os.path.dirname(missing.object)))
+        if (os.path.realpath(stopped.requester), _one_way(stopped.name)) != (missing.object, asked):
             problems.append(f"it stopped at {stopped}, we at {missing}")
     if seen.opened:
         told |= {
@@ -145,6 +149,11 @@ def differences(seen: Observed, ours: Load) -> list[str]:
         silent = set(real) - told - {key for key in real if key[0] in seen.process}
         problems += [f"{key} was searched for, we have no such search" for key in silent]
     return problems
+
+
+def _one_way(name: str) -> str:
+    """A path as the file's own, since the loader keeps the ``..`` of the entry that led to an object in its $ORIGIN."""
+    return os.path.realpath(name) if name.startswith("/") else name
 
 
 def _same_places(theirs: Sequence[str], ours: Sequence[str], name: str) -> list[str]:

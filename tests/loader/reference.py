@@ -122,7 +122,7 @@ def _know(process: list[Opened], file: File, name: str | None, glibc: bool) -> N
         known = Opened(file, [])
         process.append(known)
     if glibc:
-        known.names += [n for n in (name, file.soname) if n is not None]
+        known.names += [n for n in (name, file.soname, file.place) if n is not None]
     elif name is not None and "/" not in name and not known.names:
         # One name for ever: that of the search, or its own for a file that was opened by its path before.
         known.names.append(name if first else file.place.rpartition("/")[2])

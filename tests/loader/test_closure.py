@@ -184,6 +184,16 @@ def test_glibc_knows_a_library_by_its_soname_and_musl_does_not() -> None:
         assert (edge.needed, edge.status) == ("liba.so", status)
 
 
+def test_glibc_knows_an_object_by_the_path_that_it_was_opened_by() -> None:
+    # dl-load.c, _dl_map_object: l_name is compared first. musl expands no token in a name, and opens a path.
+    root = node("x.so", "b.so", **HERE)
+    itself = node("b.so", "$ORIGIN/b.so", root.location)
+    for libc, statuses in (("glibc", ["already-loaded"] * 2), ("musl", ["missing", "found"])):
+        (_, *edges) = load(world(root, itself, libc=libc), root).edges
+        assert [e.status for e in edges] == statuses
+        assert edges[1].path == "x.so"
+
+
 def test_glibc_knows_the_root_by_its_soname_and_musl_by_no_name() -> None:
     root = node("x.so", "b.so", runpath="$ORIGIN")
     for libc, status in (("glibc", "already-loaded"), ("musl", "missing")):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.elf.conftest import make_elf
@@ -220,7 +220,18 @@ _ON_DISK = _files(("text", "alien", "program")).map(
 )
 
 
+_BY_ITS_OWN_PATH = (
+    File("/w/root.so", needed=("libb.so", "liba.so"), runpath="$ORIGIN/lib"),
+    File("/w/lib/libb.so", needed=("$ORIGIN/libb.so",)),
+    File("/w/lib/liba.so", needed=("$ORIGIN/libb.so",)),
+)
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@example(files=_BY_ITS_OWN_PATH, library_path=[])
+@example(
+    files=(replace(_BY_ITS_OWN_PATH[0], runpath="$ORIGIN/lib/../lib"), *_BY_ITS_OWN_PATH[1:]), library_path=[]
+)
 @given(files=_ON_DISK, library_path=st.lists(st.sampled_from(FOLDERS), max_size=2, unique=True))
 def test_every_search_ends_where_the_loader_of_this_machine_ends_it(
     opens: Path, files: tuple[File, ...], library_path: list[str]

@@ -129,8 +129,9 @@ def roots(world: World, nodes: Iterable[Node]) -> tuple[Node, ...]:
 class _Loaded:
     """The objects of a process by every name under which the loader knows them again.
 
-    glibc (dl-load.c, _dl_map_object): the names under which an object was asked for, and its SONAME. musl: the
-    name under which a search found it, never the SONAME. Both: the same file.
+    glibc (dl-load.c, _dl_map_object): the names under which an object was asked for, its SONAME, and the path that it
+    was opened by (l_name; one that is written otherwise leads to the same file). musl: the name under which a search
+    found it, never the SONAME. Both: the same file.
     """
 
     def __init__(self, world: World, before: Iterable[Node]) -> None:
@@ -166,7 +167,7 @@ class _Loaded:
         self._files.setdefault(file, node)
         if self._glibc:
             soname = node.elf.soname if node.elf is not None else None
-            for known in (name, soname):
+            for known in (name, soname, node.location):
                 if known is not None:
                     self._names.setdefault(known, node)
         elif name is not None and "/" not in name and file not in self._named:
