@@ -120,9 +120,8 @@ def differences(seen: Observed, ours: Load) -> list[str]:
         asked = _one_way(edge.needed.replace("$ORIGIN", os.path.dirname(edge.object)))
         search = real.get((edge.object, asked))
         if edge.rule == "soname-loaded":
-            if (
-                asked == edge.path
-            ):  # written otherwise than before (x/../lib), it is opened again: the same file
+            # A path that is written otherwise than before (x/../lib) is opened again: the same file.
+            if asked == edge.path:
                 told.add((edge.object, asked))
             elif search is not None:
                 problems.append(f"{edge.object} searched for {edge.needed}, we say it was loaded before")
